@@ -1,0 +1,11 @@
+"""What the course computes: inference engines in plain Python, and how to run the real ones.
+
+Four layers; a module imports from its own layer or an earlier one:
+
+facts     workload, trace, hardware, engines, commands
+models    batching, roofline, routing, planner, choosing
+runs      environments, preflight, server, client
+pictures  plot
+
+Facts and models need the standard library alone, so the same code runs in a browser.
+"""
