@@ -321,9 +321,8 @@ class Engine:
         for order, sequence in list(running.items()):
             if order not in running:  # preempted for one before it, like all after it
                 break
-            blocks = sequence.residue == residue
-            if sequence is self._prefilling:
-                blocks = self._more_blocks(sequence, chunk)
+            cut = sequence is self._prefilling
+            blocks = self._more_blocks(sequence, chunk) if cut else int(sequence.residue == residue)
             while blocks > pool.free and order in running:
                 preempted.append(self._preempt(running.popitem()[1]))
             if order in running:
