@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from .hardware import Gpu, Model
 from .workload import number
+
+if TYPE_CHECKING:
+    from .scheduler import Config
+    from .trace import Trace
 
 PICOSECONDS = 10**12  # in a second; the models' clock counts them as whole numbers, so that sums are exact
 
@@ -53,6 +58,13 @@ class StepTime:
             per_kv_token=model.kv_bytes_per_token / gpu.bandwidth / share,
             compute_per_token=2 * model.active_parameters / gpu.flops / share,
         )
+
+    @classmethod
+    def fit(cls, run: Trace, config: Config, workers: int = 1) -> StepTime:
+        """The coefficients that best explain a measured run; see `calibration.fit`."""
+        from .calibration import fit  # it runs the engine model, which is built on this class
+
+        return fit(run, config, workers)
 
     @property
     def coefficients(self) -> tuple[int, int, int, int, int]:
