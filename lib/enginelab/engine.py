@@ -28,6 +28,7 @@ MASK = (1 << ORDER) - 1
 class _Sequence:
     """A request in the engine.
 
+    at        when it arrives, on the models' clock
     done      output tokens that it had when it was last put into the queue
     target    tokens to compute before the next one comes: the prompt, and after a preemption the output so far
     computed  how many of them have been, while it prefills
@@ -35,14 +36,13 @@ class _Sequence:
     """
 
     __slots__ = (
-        *("index", "prompt", "output", "ids", "done", "transferred"),
-        *("target", "computed", "order", "since", "residue", "last", "own"),
+        *("at", "index", "prompt", "output", "ids", "done", "transferred"),
+        *("target", "computed", "chunk", "order", "since", "residue", "last", "own"),
     )
 
-    def __init__(self, request: Request, index: int, done: int, transferred: int, block_size: int):
-        self.index, self.prompt, self.output = index, request.prompt_tokens, request.output_tokens
-        ids = request.block_ids
-        self.ids = ids[: self.prompt // block_size] if ids else ()
+    def __init__(self, at: int, request: Request, index: int, done: int, transferred: int, size: int):
+        self.at, self.index, self.prompt, self.output = at, index, request.prompt_tokens, request.output_tokens
+        self.ids = tuple(request.block_ids[: self.prompt // size]) if size and request.block_ids else ()
         self.done, self.transferred, self.target = done, transferred, self.prompt + done
         self.order, self.own = -1, None
 
@@ -65,9 +65,10 @@ class Engine:
     def __init__(self, config: Config, record: Record):
         self.config, self.record = config, record
         self.pool = BlockPool(config.num_blocks, config.enable_prefix_caching)
-        self._costs = config.step_time.coefficients
+        self._seats, self._budget, self._size = config.max_num_seqs, config.max_num_batched_tokens, config.block_size
+        self._limited, self._costs = config.num_blocks is not None, config.step_time.coefficients
         self.prefill_tokens = 0  # of all that has arrived, still to compute; what waiting prompts will find cached too
-        self._arrivals: deque[tuple[int, Request, int, int, int]] = deque()
+        self._arrivals: deque[_Sequence] = deque()
         self._latest = 0
         self._queue: deque[_Sequence] = deque()
         self._look = True  # whether the head of the queue might be admitted now
@@ -75,6 +76,7 @@ class Engine:
         self._admitted = 0
         self._prefilling: _Sequence | None = None  # cut by the budget, so it is the last of the running
         self._finishes: list[int] = []  # a heap; the entries of preempted requests stay until they come up
+        self._next_finish = FOREVER
         self._need = [0] * config.block_size  # how many decoding requests begin a block in steps of each residue
         self._now = self._step = self._context = 0  # the context is that of all decoding requests together
 
@@ -123,47 +125,43 @@ class Engine:
         if at < self._latest:
             raise ValueError(f"request {index} arrives at {request.arrival} s, before one submitted earlier")
         self._latest = at
-        self._arrivals.append((at, request, index, generated, transferred))
+        size = self.config.block_size if self.config.enable_prefix_caching else 0
+        self._arrivals.append(_Sequence(at, request, index, generated, transferred, size))
 
     def advance(self, until: float = math.inf) -> None:
         """Run every step that starts before `until` seconds; without it, until every request is done."""
         limit = FOREVER if until == math.inf else clock(until)
         arrivals, queue, running = self._arrivals, self._queue, self._running
-        block_size, seats = self.config.block_size, self.config.max_num_seqs
         while True:
             if arrivals:
-                if not running and not queue and self._now < arrivals[0][0] < limit:
-                    self._now = arrivals[0][0]
-                while arrivals and arrivals[0][0] <= self._now:
-                    _, request, index, generated, transferred = arrivals.popleft()
-                    sequence = _Sequence(request, index, generated, transferred, block_size)
-                    self.prefill_tokens += sequence.target - transferred
+                if not running and not queue and self._now < arrivals[0].at < limit:
+                    self._now = arrivals[0].at
+                while arrivals and arrivals[0].at <= self._now:
+                    sequence = arrivals.popleft()
+                    self.prefill_tokens += sequence.target - sequence.transferred
                     self._look |= not queue
                     queue.append(sequence)
             if self._now >= limit or not (running or queue):
                 return
-            if self._prefilling is not None or (queue and self._look and len(running) < seats):
+            if self._prefilling is not None or (queue and self._look and len(running) < self._seats):
                 self._mixed_step()
             elif not self._jump(limit):
                 self._mixed_step()
 
     def _jump(self, limit: int) -> bool:
         """Do all steps to the next event, in which every running request decodes; False if not one has the blocks."""
-        config, finishes, running, step = self.config, self._finishes, self._running, self._step
-        while finishes[0] & MASK not in running:
-            heappop(finishes)
-        count = len(running)
-        steps = (finishes[0] >> ORDER) - step
+        count = len(self._running)
+        steps = self._next_finish - self._step
         fixed, _, per_sequence, per_kv_token, per_token = self._costs
         first = fixed + per_sequence * count + per_kv_token * self._context
         growth = per_kv_token * count
-        if first < per_token * count:  # bound by compute: up to the kink all steps take the same
+        if per_token and first < per_token * count:  # bound by compute: up to the kink all steps take the same
             if growth:
                 steps = min(steps, -((first - per_token * count) // growth))
             first, growth = per_token * count, 0
         time = steps * first + growth * (steps * (steps - 1) >> 1)
-        if self._arrivals and not self._queue and self._arrivals[0][0] < limit:
-            limit = self._arrivals[0][0]
+        if self._arrivals and not self._queue and self._arrivals[0].at < limit:
+            limit = self._arrivals[0].at
         room = limit - self._now
         if time > room:  # the first step boundary at or after the limit
             half = first - growth / 2
@@ -172,120 +170,121 @@ class Engine:
                 steps += 1
             while steps > 1 and (less := time - first - growth * (steps - 1)) >= room:
                 steps, time = steps - 1, less
-        if config.num_blocks is not None:
-            steps_with_blocks = self._take_blocks(steps, count)
-            if not steps_with_blocks:
-                return False
-            if steps_with_blocks < steps:
-                steps = steps_with_blocks
+        if self._limited:
+            blocks = self._blocks(steps, count)
+            if blocks > self.pool.free:
+                steps = self._lasting(count)
+                if not steps:
+                    return False
                 time = steps * first + growth * (steps * (steps - 1) >> 1)
+                blocks = self._blocks(steps, count)
+            if blocks:
+                self.pool.take(blocks)
         if self.record.detailed:
-            self.record.note(self._now, first, growth, steps, {s.index: 1 for s in running.values()})
+            self.record.note(self._now, first, growth, steps, {s.index: 1 for s in self._running.values()})
         self._now += time
-        self._step = step + steps
+        self._step += steps
         self._context += count * steps
-        if finishes[0] >> ORDER == self._step:
+        if self._step == self._next_finish:
             self._finish_decoding()
         return True
 
-    def _take_blocks(self, steps: int, count: int) -> int:
-        """Take the blocks of up to `steps` decode steps; returns for how many steps they last."""
-        size, need, residue = self.config.block_size, self._need, self._step % self.config.block_size
-        free = self.pool.free
-        if count * (steps // size + 1) > free:
-            rounds, left = divmod(free, count)
-            lasting = rounds * size
-            while lasting < steps and left >= need[(residue + lasting) % size]:
-                left -= need[(residue + lasting) % size]
-                lasting += 1
-            steps = min(steps, lasting)
+    def _blocks(self, steps: int, count: int) -> int:
+        """Blocks that `count` decoding requests begin in the next `steps` steps."""
+        size, residue = self._size, self._step % self._size
         rounds, rest = divmod(steps, size)
-        blocks = rounds * count + sum(need[residue : residue + rest])
-        if residue + rest > size:
-            blocks += sum(need[: residue + rest - size])
-        if blocks:
-            self.pool.take(blocks)
+        end = residue + rest
+        if end <= size:
+            return rounds * count + sum(self._need[residue:end])
+        return (rounds + 1) * count - sum(self._need[end - size : residue])
+
+    def _lasting(self, count: int) -> int:
+        """For how many steps the free blocks last."""
+        rounds, left = divmod(self.pool.free, count)
+        steps = rounds * self._size
+        while left >= (begin := self._need[(self._step + steps) % self._size]):
+            left -= begin
+            steps += 1
         return steps
 
     def _mixed_step(self) -> None:
         """One step as it is: blocks for the running, or preemption; then admissions; then the time it takes."""
-        config, pool, running, prefills = self.config, self.pool, self._running, []
-        sequence, chunk = self._prefilling, 0
-        blocks = self._need[self._step % config.block_size]
+        pool, running, queue, prefills, preempted = self.pool, self._running, self._queue, [], ()
+        budget, tokens = self._budget, 0
+        blocks = self._need[self._step % self._size]
+        sequence = self._prefilling
         if sequence is not None:
-            chunk = min(sequence.target - sequence.computed, config.max_num_batched_tokens - len(running) + 1)
-            blocks += self._more_blocks(sequence, chunk)
-        preempted = ()
+            sequence.chunk = min(sequence.target - sequence.computed, budget - len(running) + 1)
+            blocks += self._more_blocks(sequence)
         if blocks > pool.free:
-            preempted = self._preempt_until_it_fits(chunk)
+            preempted = self._preempt_until_it_fits()
         elif blocks:
             pool.take(blocks)
-        context, decoding, tokens = self._context, len(running), 0
+        decoding, context = len(running), self._context
+        budget -= decoding
         if self._prefilling is not None:
-            prefills.append((sequence, chunk))
-            tokens, context, decoding = chunk, context + sequence.computed, decoding - 1
-            self._compute(sequence, chunk)
-            self._prefilling = None
-        budget = config.max_num_batched_tokens - decoding - tokens
+            prefills.append(sequence)
+            decoding, tokens, context = decoding - 1, sequence.chunk, context + sequence.computed
+            budget -= tokens - 1
+            self._prefill(sequence)
         self._look = True
         if not preempted:
-            while self._queue and budget and len(running) < config.max_num_seqs:
-                sequence = self._queue[0]
-                chunk = self._admit(sequence, budget)
-                if not chunk:
+            while queue and budget and len(running) < self._seats:
+                sequence = queue[0]
+                if not self._admit(sequence, budget):
                     self._look = bool(prefills)  # without them it is not the budget, and only a finish changes the rest
                     break
-                prefills.append((sequence, chunk))
+                prefills.append(sequence)
+                chunk = sequence.chunk
                 tokens, budget, context = tokens + chunk, budget - chunk, context + sequence.computed - chunk
         if not decoding and not prefills:
             if not preempted:
                 raise ValueError(
-                    f"request {self._queue[0].index} has {self._queue[0].target} tokens to compute again after a "
-                    f"preemption: without chunked prefill, max_num_batched_tokens = {config.max_num_batched_tokens} "
-                    "is too few"
+                    f"request {queue[0].index} has {queue[0].target} tokens to compute again after a preemption: "
+                    f"without chunked prefill, max_num_batched_tokens = {self._budget} is too few"
                 )
             return
         fixed, per_prefill_token, per_sequence, per_kv_token, per_token = self._costs
         time = fixed + per_prefill_token * tokens + per_sequence * decoding + per_kv_token * context
-        time = max(time, per_token * (tokens + decoding))
+        if per_token and time < per_token * (tokens + decoding):
+            time = per_token * (tokens + decoding)
         if self.record.detailed:
-            chunks = {sequence.index: chunk for sequence, chunk in prefills}
-            running_now = {s.index: chunks.get(s.index, 1) for s in running.values()}
-            silent = {s.index for s, _ in prefills if s.computed < s.target}
-            self.record.note(self._now, time, 0, 1, running_now, preempted, silent)
+            computed = {s.index: 1 for s in running.values()} | {s.index: s.chunk for s in prefills}
+            silent = {s.index for s in prefills if s.computed < s.target}
+            self.record.note(self._now, time, 0, 1, computed, preempted, silent)
         self._now += time
         self._step += 1
         self._context += decoding
-        if self._finishes and self._finishes[0] >> ORDER == self._step:
+        if self._step == self._next_finish:
             self._finish_decoding()
-        for sequence, _ in prefills:
+        self._prefilling = None
+        for sequence in prefills:
             if sequence.computed == sequence.target:
-                self._first_token(sequence)
+                self._give_token(sequence)
             else:
                 self._prefilling = sequence
 
-    def _admit(self, sequence: _Sequence, budget: int) -> int:
-        """Admit the head of the queue if there are blocks for all of its tokens; returns its chunk, 0 if it must wait."""
-        config, pool, target = self.config, self.pool, sequence.target
-        size = config.block_size
+    def _admit(self, sequence: _Sequence, budget: int) -> bool:
+        """Admit the head of the queue if there are blocks for all of its tokens; False if it must wait."""
+        pool, size, target = self.pool, self._size, sequence.target
         found = own = idle = 0
-        if config.enable_prefix_caching and (sequence.ids or sequence.own):
+        if sequence.ids or sequence.own:
             shared = len(sequence.ids)
             match = pool.match(sequence.ids, min(shared, (target - 1) // size))
             found, idle = match.blocks, match.idle
             if sequence.own and found == shared:
                 own = sequence.own.end
-        context = max((found + own) * size, sequence.transferred)
+        context = (found + own) * size
+        if sequence.transferred > context:
+            context = sequence.transferred
         chunk = target - context
         if chunk > budget:
-            if not config.enable_chunked_prefill:
-                return 0
+            if not self.config.enable_chunked_prefill:
+                return False
             chunk = budget
         if -(-target // size) - found + idle > pool.free:
-            return 0
-        sequence.last = pool.root
-        if found:
-            sequence.last = pool.hold(match)
+            return False
+        sequence.last = pool.hold(match) if found else pool.root
         if own:
             pool.hold_own(sequence.own)
         sequence.own = None
@@ -297,40 +296,38 @@ class Engine:
         sequence.transferred = 0
         sequence.order = self._admitted
         self._admitted += 1
-        self._queue.popleft()
-        self._running[sequence.order] = sequence
-        sequence.computed = context
-        self._compute(sequence, chunk)
-        return chunk
+        self._running[sequence.order] = self._queue.popleft()
+        sequence.computed, sequence.chunk = context, chunk
+        self._prefill(sequence)
+        return True
 
-    def _compute(self, sequence: _Sequence, chunk: int) -> None:
-        """Count a chunk as computed; what it fills can be found by requests admitted later in this very step."""
-        sequence.computed += chunk
-        self.prefill_tokens -= chunk
-        if sequence.ids and self.config.enable_prefix_caching:
-            full = min(len(sequence.ids), sequence.computed // self.config.block_size)
+    def _prefill(self, sequence: _Sequence) -> None:
+        """Compute a chunk; what it fills can be found by requests that are admitted later in this very step."""
+        sequence.computed += sequence.chunk
+        self.prefill_tokens -= sequence.chunk
+        if sequence.ids:
+            full = min(len(sequence.ids), sequence.computed // self._size)
             sequence.last = self.pool.fill(sequence.last, sequence.ids, full)
 
-    def _more_blocks(self, sequence: _Sequence, chunk: int) -> int:
-        size = self.config.block_size
-        return -(-(sequence.computed + chunk) // size) + (-sequence.computed // size)
+    def _more_blocks(self, sequence: _Sequence) -> int:
+        return -(-(sequence.computed + sequence.chunk) // self._size) + (-sequence.computed // self._size)
 
-    def _preempt_until_it_fits(self, chunk: int) -> tuple[int, ...]:
+    def _preempt_until_it_fits(self) -> tuple[int, ...]:
         """Give the running their blocks one by one, preempting the last admitted when none is free; who was."""
-        pool, running, residue, preempted = self.pool, self._running, self._step % self.config.block_size, []
+        pool, running, residue, preempted = self.pool, self._running, self._step % self._size, []
         for order, sequence in list(running.items()):
             if order not in running:  # preempted for one before it, like all after it
                 break
             cut = sequence is self._prefilling
-            blocks = self._more_blocks(sequence, chunk) if cut else int(sequence.residue == residue)
+            blocks = self._more_blocks(sequence) if cut else int(sequence.residue == residue)
             while blocks > pool.free and order in running:
                 preempted.append(self._preempt(running.popitem()[1]))
             if order in running:
                 pool.take(blocks)
+        self._find_next_finish()
         return tuple(preempted)
 
     def _preempt(self, sequence: _Sequence) -> int:
-        size = self.config.block_size
         if sequence is self._prefilling:
             self._prefilling = None
             self.prefill_tokens += sequence.computed
@@ -346,41 +343,50 @@ class Engine:
         self._queue.appendleft(sequence)
         return sequence.index
 
-    def _release(self, sequence: _Sequence, computed: int, keep: bool) -> None:
-        size, pool = self.config.block_size, self.pool
-        blocks = -(-computed // size)
-        if not pool.caching:
-            return pool.give_back(blocks)
-        full = computed // size
-        own = max(0, full - len(sequence.ids))
-        sequence.own = pool.release(sequence.last, own, blocks - full, keep)
-
-    def _first_token(self, sequence: _Sequence) -> None:
-        """The prompt is computed: a token comes, the first unless the request was preempted; then it decodes."""
+    def _give_token(self, sequence: _Sequence) -> None:
+        """All tokens are computed: the next one comes, the first of all unless it was preempted; then it decodes."""
         sequence.done += 1
         if sequence.done == 1:
             self.record.first_token[sequence.index] = self._now / PICOSECONDS
-        left = sequence.output - sequence.done
-        if not left:
+        finish = self._step + sequence.output - sequence.done
+        if finish == self._step:
             del self._running[sequence.order]
             self._leave(sequence)
             return
         sequence.since = self._step
-        sequence.residue = (self._step - sequence.target) % self.config.block_size
+        sequence.residue = (self._step - sequence.target) % self._size
         self._need[sequence.residue] += 1
         self._context += sequence.target
-        heappush(self._finishes, (self._step + left << ORDER) + sequence.order)
+        heappush(self._finishes, (finish << ORDER) + sequence.order)
+        if finish < self._next_finish:
+            self._next_finish = finish
 
     def _finish_decoding(self) -> None:
-        finishes, step = self._finishes, self._step
-        while finishes and finishes[0] >> ORDER == step:
+        finishes = self._finishes
+        while finishes and finishes[0] >> ORDER == self._step:
             sequence = self._running.pop(heappop(finishes) & MASK, None)
             if sequence is not None:
                 self._need[sequence.residue] -= 1
                 self._context -= sequence.prompt + sequence.output - 1
                 self._leave(sequence)
+        self._find_next_finish()
+
+    def _find_next_finish(self) -> None:
+        finishes = self._finishes
+        while finishes and finishes[0] & MASK not in self._running:
+            heappop(finishes)
+        self._next_finish = finishes[0] >> ORDER if finishes else FOREVER
 
     def _leave(self, sequence: _Sequence) -> None:
         self.record.last_token[sequence.index] = self._now / PICOSECONDS
-        self._release(sequence, sequence.prompt + sequence.output - 1, keep=False)
+        self._release(sequence, sequence.prompt + sequence.output - 1, False)
         self._look = True
+
+    def _release(self, sequence: _Sequence, computed: int, keep: bool) -> None:
+        blocks, pool = -(-computed // self._size), self.pool
+        if pool.caching:
+            full = computed // self._size
+            own = max(0, full - len(sequence.ids))
+            sequence.own = pool.release(sequence.last, own, blocks - full, keep)
+        else:
+            pool.give_back(blocks)

@@ -31,10 +31,10 @@ class StepTime:
     Llama 3.1 8B in bfloat16, April 2026; LLMServingSim's examples).
     """
 
-    fixed: float = 0.016
-    per_prefill_token: float = 6e-5
-    per_sequence: float = 3e-5
-    per_kv_token: float = 1e-7
+    fixed: float = 0.0132
+    per_prefill_token: float = 3.9e-5
+    per_sequence: float = 4.4e-5
+    per_kv_token: float = 6.9e-8
     compute_per_token: float = 0.0
 
     def __post_init__(self):
