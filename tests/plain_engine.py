@@ -10,7 +10,7 @@ from enginelab.step_time import PICOSECONDS, clock
 
 class Pool:
     def __init__(self, config, contents):
-        blocks = config.num_blocks if config.num_blocks is not None else sum(map(len, contents)) + 1
+        blocks = config.num_blocks if config.num_blocks is not None else sum(len(c) + 1 for c in contents)
         self.free = list(range(blocks))  # the front is handed out first
         self.total = blocks
         self.users = [0] * blocks
@@ -45,7 +45,7 @@ class Pool:
 
 
 class PlainEngine:
-    """Run it with `run()`; then `steps`, `scheduled`, `first`, `last`, `cached`, and `token_times` by index."""
+    """Run it with `run()`; then `steps`, and by index `scheduled` (picoseconds), `cached` and `token_times` (seconds)."""
 
     def __init__(self, requests, config):
         self.requests, self.config = requests, config
@@ -55,12 +55,11 @@ class PlainEngine:
             shared = (request.block_ids or ())[: request.prompt_tokens // size]
             total = (request.prompt_tokens + request.output_tokens) // size
             self.contents.append([*shared, *((index, b) for b in range(len(shared), total))])
-        self.pool = Pool(config, [[0] * (len(c) + 1) for c in self.contents])
+        self.pool = Pool(config, self.contents)
         count = len(requests)
-        self.scheduled, self.first, self.last = [None] * count, [None] * count, [None] * count
-        self.cached = [0] * count
+        self.scheduled, self.cached = [None] * count, [0] * count
         self.token_times = [[] for _ in requests]
-        self.computed, self.made = [0] * count, [0] * count
+        self.computed, self.made, self.prefilling = [0] * count, [0] * count, [True] * count
         self.blocks = [[] for _ in requests]
         self.arriving = sorted(range(count), key=lambda i: clock(requests[i].arrival))
         self.waiting, self.running, self.steps, self.now = [], [], [], 0
@@ -105,10 +104,10 @@ class PlainEngine:
             tokens[i] = new
             budget -= new
             context += self.computed[i]
-            if self.made[i] and self.computed[i] == self.tokens(i) - 1 and not self.again[i]:
-                decodes += 1
-            else:
+            if self.prefilling[i]:
                 prefill += new
+            else:
+                decodes += 1
         while not preempted and self.waiting and budget and len(self.running) < config.max_num_seqs:
             i = self.waiting[0]
             found = self.lookup(i)
@@ -128,7 +127,7 @@ class PlainEngine:
                 self.scheduled[i], self.cached[i] = self.now, self.computed[i]
             self.waiting.pop(0)
             self.running.append(i)
-            self.again[i] = True
+            self.prefilling[i] = True
             tokens[i] = new
             budget -= new
             context += self.computed[i]
@@ -145,7 +144,6 @@ class PlainEngine:
         return found
 
     def run(self):
-        self.again = [True] * len(self.requests)  # has to compute its tokens before it decodes
         while self.arriving or self.waiting or self.running:
             if not self.waiting and not self.running:
                 self.now = max(self.now, clock(self.requests[self.arriving[0]].arrival))
@@ -162,7 +160,7 @@ class PlainEngine:
                 self.computed[i] += new
                 if self.computed[i] < self.tokens(i):
                     continue
-                self.again[i] = False
+                self.prefilling[i] = False
                 self.made[i] += 1
                 self.token_times[i].append(self.now / PICOSECONDS)
                 if self.made[i] == self.requests[i].output_tokens:

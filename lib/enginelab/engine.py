@@ -66,7 +66,7 @@ class Engine:
         self.config, self.record = config, record
         self.pool = BlockPool(config.num_blocks, config.enable_prefix_caching)
         self._seats, self._budget, self._size = config.max_num_seqs, config.max_num_batched_tokens, config.block_size
-        self._limited, self._costs = config.num_blocks is not None, config.step_time.coefficients
+        self._costs = config.step_time.coefficients
         self.prefill_tokens = 0  # of all that has arrived, still to compute; what waiting prompts will find cached too
         self._arrivals: deque[_Sequence] = deque()
         self._latest = 0
@@ -170,16 +170,15 @@ class Engine:
                 steps += 1
             while steps > 1 and (less := time - first - growth * (steps - 1)) >= room:
                 steps, time = steps - 1, less
-        if self._limited:
+        blocks = self._blocks(steps, count)
+        if blocks > self.pool.free:
+            steps = self._lasting(count)
+            if not steps:
+                return False
+            time = steps * first + growth * (steps * (steps - 1) >> 1)
             blocks = self._blocks(steps, count)
-            if blocks > self.pool.free:
-                steps = self._lasting(count)
-                if not steps:
-                    return False
-                time = steps * first + growth * (steps * (steps - 1) >> 1)
-                blocks = self._blocks(steps, count)
-            if blocks:
-                self.pool.take(blocks)
+        if blocks:
+            self.pool.take(blocks)
         if self.record.detailed:
             self.record.note(self._now, first, growth, steps, {s.index: 1 for s in self._running.values()})
         self._now += time
