@@ -1,8 +1,28 @@
-"""Routing: which worker should serve a request. (Chapter 7.)"""
+"""Routing: which worker should serve a request, and what a fleet makes of a workload. (Chapter 7.)
+
+Three policies: in turn (`round_robin`), to the worker with the fewest active requests (`least_loaded`), or where the
+prefix is, unless load speaks against it (`kv_aware`; `kvrouter` has the cost). A request is placed when it arrives and
+stays where it is.
+"""
 
 from __future__ import annotations
 
-from .workload import whole
+import random
+from collections import deque
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from .engine import Engine
+from .kvrouter import ActivePrompts, Weights, choose, cost, known
+from .scheduler import Config, Record
+from .trace import Trace
+from .workload import Request, whole
+
+__all__ = ["Placement", "Weights", "place", "prefill_saved", "simulate"]
+
+POLICIES = ("round_robin", "least_loaded", "kv_aware")
+AT_ONCE = 1000  # requests handed to an engine together, where the policy asks nothing of it
 
 
 def prefill_saved(prompt_tokens: int, cached_tokens: int) -> float:
@@ -15,3 +35,203 @@ def prefill_saved(prompt_tokens: int, cached_tokens: int) -> float:
     if cached_tokens > prompt_tokens:
         raise ValueError(f"cached_tokens must not exceed the prompt's {prompt_tokens} tokens, not {cached_tokens}")
     return cached_tokens / prompt_tokens
+
+
+class Placement(NamedTuple):
+    """A routed run: the trace, and the worker of each request by its place in `configs`."""
+
+    trace: Trace
+    workers: tuple[int, ...]
+
+
+def simulate(
+    requests: Iterable[Request],
+    configs: Sequence[Config],
+    policy: str = "round_robin",
+    weights: Weights = Weights(),
+    seed: int = 0,
+) -> Trace:
+    """What a fleet of engines behind a router makes of a workload; `place` also says who served what.
+
+    requests  in any order; the trace has the same one
+    configs   one `scheduler.Config` per worker
+    policy    "round_robin", "least_loaded" (fewest active requests, the first of equals) or "kv_aware"
+    weights   of the KV-aware policy
+    seed      of the KV-aware policy's choices between equal costs, or at a temperature above 0
+
+    Raises `ValueError` naming what is impossible: no workers, an unknown policy, workers of different block sizes
+    behind a KV-aware router, or a request that its worker could never finish.
+    """
+    return place(requests, configs, policy, weights, seed).trace
+
+
+def place(
+    requests: Iterable[Request],
+    configs: Sequence[Config],
+    policy: str = "round_robin",
+    weights: Weights = Weights(),
+    seed: int = 0,
+) -> Placement:
+    """`simulate`, with the worker of each request.
+
+    The KV-aware router knows what Dynamo's knows, with no delay: the blocks that each worker's cache holds, and of
+    its own requests which have had their first and their last token. Known difference: a block counts as cached from
+    the start of the step that computes it, not from its end.
+    """
+    requests, configs = tuple(requests), tuple(configs)
+    if not configs:
+        raise ValueError("configs must name at least one worker")
+    for index, config in enumerate(configs):
+        if not isinstance(config, Config):
+            raise ValueError(f"configs[{index}] must be a scheduler.Config, not {config!r}")
+    if policy not in POLICIES:
+        raise ValueError(f"policy must be one of {', '.join(POLICIES)}, not {policy!r}")
+    if not isinstance(weights, Weights):
+        raise ValueError(f"weights must be a routing.Weights, not {weights!r}")
+    order = range(len(requests))
+    if any(b.arrival < a.arrival for a, b in pairwise(requests)):
+        order = sorted(order, key=lambda index: requests[index].arrival)
+    record = Record(len(requests))
+    if policy == "round_robin":
+        engines, workers = _in_turn(requests, order, configs, record)
+    else:
+        engines = [_Worker(config, record) for config in configs]
+        choice = _FewestRequests(engines) if policy == "least_loaded" else _KvAware(engines, weights, seed)
+        workers = [0] * len(requests)
+        for index in order:
+            workers[index] = choice(requests[index], index)
+        engines = [worker.engine for worker in engines]
+    for engine in engines:
+        engine.advance()
+    return Placement(record.to_trace(requests), tuple(workers))
+
+
+def _in_turn(requests: Sequence[Request], order: Sequence[int], configs: Sequence[Config], record: Record):
+    """Round robin asks nothing of the engines, so each is fed by itself."""
+    engines, workers = [Engine(config, record) for config in configs], [0] * len(requests)
+    for first, engine in enumerate(engines):
+        for start in range(first, len(order), len(engines) * AT_ONCE):
+            for index in order[start : start + len(engines) * AT_ONCE : len(engines)]:
+                workers[index] = first
+                engine.submit(requests[index], index)
+            engine.advance(requests[index].arrival)
+    return engines, workers
+
+
+class _Engine(Engine):
+    """An engine that says which requests have left it, in order."""
+
+    def __init__(self, config: Config, record: Record):
+        super().__init__(config, record)
+        self.left: deque[int] = deque()
+
+    def _leave(self, sequence) -> None:
+        super()._leave(sequence)
+        self.left.append(sequence.index)
+
+
+class _Worker:
+    """What a router knows of one worker: its own requests there, and the worker's cache.
+
+    All of it is true until `quiet`, a time in seconds, unless a request is booked.
+    """
+
+    def __init__(self, config: Config, record: Record):
+        self.engine, self.record, self.size = _Engine(config, record), record, config.block_size
+        self.root = self.engine.pool.root.children
+        self.requests = self.prefill_tokens = self.other_blocks = 0
+        self.prompts = ActivePrompts()
+        self.quiet = 0.0
+        self._prefills: deque[tuple[int, int]] = deque()  # first tokens come in the order of arrival
+        self._booked: dict[int, tuple[object, int]] = {}
+
+    def catch_up(self, now: float) -> None:
+        """Learn what has happened before `now` or at it."""
+        engine, left, prefills = self.engine, self.engine.left, self._prefills
+        last, first = self.record.last_token, self.record.first_token
+        engine.advance(now)
+        quiet = engine.quiet_until
+        while prefills:
+            index, tokens = prefills[0]
+            at = first[index]
+            if not at <= now:
+                quiet = min(quiet, at) if at > now else 0.0
+                break
+            self.prefill_tokens -= tokens
+            prefills.popleft()
+        while left:
+            at = last[left[0]]
+            if at > now:
+                quiet = min(quiet, at)
+                break
+            self.requests -= 1
+            run, others = self._booked.pop(left.popleft())
+            self.other_blocks -= others
+            self.prompts.remove(run)
+        self.quiet = quiet
+
+    def cached(self, ids: tuple[int, ...], count: int, now: float) -> int:
+        """How many of the first `count` blocks its cache holds."""
+        blocks, used = known(ids, count, self.root)
+        if not used:  # what no request holds may have been lost since the engine was last advanced
+            self.engine.advance(now)
+            blocks, _ = known(ids, count, self.root)
+        return blocks
+
+    def book(self, request: Request, index: int, cached: int = 0) -> None:
+        """Send the request here, where `cached` blocks of its prompt are."""
+        full, ids = request.prompt_tokens // self.size, request.block_ids
+        count = min(full, len(ids)) if ids else 0
+        tokens = request.prompt_tokens - cached * self.size
+        self._booked[index] = self.prompts.add(ids, count) if count else None, full - count
+        self._prefills.append((index, tokens))
+        self.other_blocks += full - count
+        self.prefill_tokens += tokens
+        self.requests += 1
+        self.quiet = 0.0
+        self.engine.submit(request, index)
+
+
+class _FewestRequests:
+    def __init__(self, workers: Sequence[_Worker]):
+        self.workers = workers
+
+    def __call__(self, request: Request, index: int) -> int:
+        now = request.arrival
+        for worker in self.workers:
+            if now >= worker.quiet:
+                worker.catch_up(now)
+        counts = [worker.requests for worker in self.workers]
+        chosen = counts.index(min(counts))
+        self.workers[chosen].book(request, index)
+        return chosen
+
+
+class _KvAware:
+    def __init__(self, workers: Sequence[_Worker], weights: Weights, seed: int):
+        sizes = sorted({worker.size for worker in workers})
+        if len(sizes) > 1:
+            raise ValueError(f"workers behind a KV-aware router must have one block_size, not {sizes}")
+        self.workers, self.weights, self.size, self.draw = workers, weights, sizes[0], random.Random(seed)
+
+    def __call__(self, request: Request, index: int) -> int:
+        prompt, ids, now, size = request.prompt_tokens, request.block_ids, request.arrival, self.size
+        full = prompt // size
+        count = min(full, len(ids)) if ids else 0
+        begin = ids[0] if count else None
+        loads = []
+        for worker in self.workers:
+            if now >= worker.quiet:
+                worker.catch_up(now)
+            prompts = worker.prompts
+            cached, blocks = 0, prompts.blocks + worker.other_blocks + full
+            if begin in worker.root:
+                cached = worker.cached(ids, count, now)
+            if begin in prompts.root:
+                blocks -= known(ids, count, prompts.root)[0]
+            loads.append((cached, worker.prefill_tokens, blocks, worker.requests))
+        least = min([load[1] for load in loads]) if self.weights.overlap_score_credit_decay else 0
+        prices = [cost(prompt, *load, size, self.weights, least) for load in loads]
+        chosen = choose(prices, self.weights.temperature, self.draw)
+        self.workers[chosen].book(request, index, loads[chosen][0])
+        return chosen

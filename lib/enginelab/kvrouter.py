@@ -1,0 +1,217 @@
+"""The KV-aware router: what a request would cost each worker, and which one gets it. (Chapter 7.)
+
+The rules are those of Dynamo 1.6's router (ai-dynamo 1.6.1, `lib/kv-router/src/scheduling/selector`), which weighs
+prefill that a prefix cache would not save against load, both in KV blocks. It knows two things about a worker: which
+blocks its cache holds, from the worker's KV events, and which requests it was sent that have not ended.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .workload import number, whole
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How the KV-aware router weighs what it knows; names and defaults as in Dynamo 1.6.
+
+    overlap_score_credit          share of a cached block that counts as saved
+    overlap_score_credit_decay    how fast that share falls with the prefill that the worker has more than the others
+    prefill_load_scale            how much a block to prefill counts against a block to hold
+    decode_active_request_weight  blocks that each active request counts besides its own
+    temperature                   0 takes the cheapest worker; above, dearer ones get a chance (`router_temperature`)
+
+    Raises `ValueError` naming the weight that is negative or not a number.
+    """
+
+    overlap_score_credit: float = 1.0
+    overlap_score_credit_decay: float = 0.0
+    prefill_load_scale: float = 1.0
+    decode_active_request_weight: float = 0.0
+    temperature: float = 0.0
+
+    def __post_init__(self):
+        for name in self.__dataclass_fields__:
+            number(name, getattr(self, name), least=0)
+
+
+class Load(NamedTuple):
+    """What the router knows of one worker when it places a request.
+
+    overlap_blocks  leading blocks of the prompt that the worker's cache holds
+    prefill_tokens  tokens still to prefill for requests that have no first token yet
+    decode_blocks   full prompt blocks of its active requests and of this one, each counted once
+    requests        active requests: sent there and not ended
+    """
+
+    overlap_blocks: int
+    prefill_tokens: int
+    decode_blocks: int
+    requests: int = 0
+
+
+def cost(
+    prompt_tokens: int,
+    overlap_blocks: int,
+    prefill_tokens: int,
+    decode_blocks: int,
+    requests: int,
+    block_size: int,
+    weights: Weights = Weights(),
+    least: int = 0,
+) -> float:
+    """What placing a prompt on a worker with such a `Load` costs, in KV blocks; less is better.
+
+        prefill_load_scale * max(0, prefill_blocks - credit * overlap_blocks)
+            + decode_blocks + decode_active_request_weight * requests
+
+    `prefill_blocks` are those of the prompt and of the worker's active prefill together, and need not be whole.
+    `least` is the smallest `prefill_tokens` of all workers: with a decay, the credit is divided by
+    1 + decay * (blocks of active prefill above the least) / (blocks of the prompt, rounded up).
+    """
+    credit = weights.overlap_score_credit
+    if weights.overlap_score_credit_decay:
+        more = (prefill_tokens - least) / block_size / -(-prompt_tokens // block_size)
+        credit *= 1.0 / (1.0 + weights.overlap_score_credit_decay * more)
+    prefill = (prefill_tokens + prompt_tokens) / block_size - credit * overlap_blocks
+    if prefill < 0.0:
+        prefill = 0.0
+    return weights.prefill_load_scale * prefill + decode_blocks + weights.decode_active_request_weight * requests
+
+
+def costs(prompt_tokens: int, loads: Sequence[Load], block_size: int, weights: Weights = Weights()) -> list[float]:
+    """`cost` on every worker. Raises `ValueError` naming a count that is negative or not whole."""
+    whole("prompt_tokens", prompt_tokens, least=1)
+    whole("block_size", block_size, least=1)
+    for load in loads:
+        for name, value in zip(Load._fields, load, strict=True):
+            whole(name, value)
+    least = min((load.prefill_tokens for load in loads), default=0)
+    return [cost(prompt_tokens, *load, block_size, weights, least) for load in loads]
+
+
+def probabilities(costs: Sequence[float], temperature: float = 0.0) -> list[float]:
+    """How likely the router is to take each worker, given what each costs.
+
+    At temperature 0 the cheapest, or one of the cheapest, all alike. Above, the softmax of the negative costs divided
+    by the temperature and by the range between the cheapest and the dearest, so that the unit of cost has no say.
+    """
+    temperature = number("temperature", temperature, least=0)
+    if not costs:
+        raise ValueError("costs must have at least one worker")
+    low, high = min(costs), max(costs)
+    if low == high:
+        return [1 / len(costs)] * len(costs)
+    if not temperature:
+        return [(value == low) / costs.count(low) for value in costs]
+    scale = -1.0 / ((high - low) * temperature)
+    weights = [math.exp(value * scale - low * scale) for value in costs]
+    total = math.fsum(weights)
+    return [weight / total for weight in weights]
+
+
+def choose(costs: Sequence[float], temperature: float = 0.0, draw: random.Random | None = None) -> int:
+    """The index of the worker that gets the request, drawn from `probabilities`.
+
+    `draw` decides between equal costs and, above temperature 0, at all; without it the first of the cheapest is taken
+    at temperature 0. Raises `ValueError` for a temperature without `draw`.
+    """
+    if not temperature and costs:
+        low = min(costs)
+        if draw is None or costs.count(low) == 1:
+            return costs.index(low)
+    elif draw is None:
+        raise ValueError("a temperature above 0 needs draw, a random.Random, to choose by chance")
+    return draw.choices(range(len(costs)), probabilities(costs, temperature))[0]
+
+
+class ActivePrompts:
+    """The full prompt blocks of the requests that a worker is busy with, each counted once: `blocks`.
+
+    Runs of blocks that the same requests share are one entry of a radix tree. An id stands for all content up to its
+    block, as in `Request.block_ids`, so that comparing the last block of a run compares the run.
+    """
+
+    __slots__ = ("blocks", "root")
+
+    def __init__(self):
+        self.blocks = 0
+        self.root: dict[int, _Run] = {}
+
+    def add(self, ids: tuple[int, ...], count: int) -> _Run | None:
+        """Count the first `count` of `ids` as active; returns what to hand to `remove`."""
+        found, children, parent = 0, self.root, None
+        while found < count and (run := children.get(ids[found])) is not None:
+            stop = min(run.end, count)
+            if run.ids[stop - 1] != ids[stop - 1]:
+                stop = common(run.ids, ids, found, stop)
+            if stop < run.end:
+                run = run.split(stop, children)
+            run.users += 1
+            found, children, parent = stop, run.children, run
+        if found < count:
+            children[ids[found]] = parent = _Run(ids, found, count, parent, 1)
+            self.blocks += count - found
+        return parent
+
+    def remove(self, run: _Run | None) -> None:
+        """A request has ended: `run` is what `add` returned."""
+        while run is not None:
+            run.users -= 1
+            if not run.users:
+                self.blocks -= run.end - run.start
+                siblings = self.root if run.parent is None else run.parent.children
+                del siblings[run.ids[run.start]]
+            run = run.parent
+
+
+class _Run:
+    """Blocks `start` … `end` - 1 of a prompt that `users` requests share."""
+
+    __slots__ = ("children", "end", "ids", "parent", "start", "users")
+
+    def __init__(self, ids: tuple[int, ...], start: int, end: int, parent: _Run | None, users: int):
+        self.ids, self.start, self.end, self.parent, self.users = ids, start, end, parent, users
+        self.children: dict[int, _Run] = {}
+
+    def split(self, at: int, siblings: dict[int, _Run]) -> _Run:
+        """Cut the run before block `at`; returns the first part. The last stays `self`, which requests hold."""
+        head = _Run(self.ids, self.start, at, self.parent, self.users)
+        siblings[self.ids[self.start]] = head
+        self.start, self.parent = at, head
+        head.children[self.ids[at]] = self
+        return head
+
+
+def known(ids: tuple[int, ...], count: int, children: dict) -> tuple[int, bool]:
+    """How many of the first `count` of `ids` lie on a path of a radix tree of runs, and whether all are in use.
+
+    `children` are the runs that begin the paths, by their first id, each with `ids`, `end`, `users` and `children`.
+    """
+    found, used = 0, True
+    while found < count and (run := children.get(ids[found])) is not None:
+        stop = run.end
+        if stop > count:
+            stop = count
+        used = used and run.users > 0
+        if run.ids[stop - 1] != ids[stop - 1]:
+            return common(run.ids, ids, found, stop), used
+        found, children = stop, run.children
+    return found, used
+
+
+def common(a: tuple[int, ...], b: tuple[int, ...], low: int, high: int) -> int:
+    """Where two prompts part, between block `low`, which they share, and block `high` - 1, which they do not."""
+    high -= 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if a[middle] == b[middle]:
+            low = middle
+        else:
+            high = middle
+    return high
