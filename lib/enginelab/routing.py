@@ -19,9 +19,8 @@ from .scheduler import Config, Record
 from .trace import Trace
 from .workload import Request, whole
 
-__all__ = ["Placement", "Weights", "place", "prefill_saved", "simulate"]
+__all__ = ["Placement", "Router", "Weights", "place", "prefill_saved", "simulate"]
 
-POLICIES = ("round_robin", "least_loaded", "kv_aware")
 AT_ONCE = 1000  # requests handed to an engine together, where the policy asks nothing of it
 
 
@@ -78,44 +77,68 @@ def place(
     its own requests which have had their first and their last token. Known difference: a block counts as cached from
     the start of the step that computes it, not from its end.
     """
-    requests, configs = tuple(requests), tuple(configs)
-    if not configs:
-        raise ValueError("configs must name at least one worker")
-    for index, config in enumerate(configs):
-        if not isinstance(config, Config):
-            raise ValueError(f"configs[{index}] must be a scheduler.Config, not {config!r}")
-    if policy not in POLICIES:
-        raise ValueError(f"policy must be one of {', '.join(POLICIES)}, not {policy!r}")
-    if not isinstance(weights, Weights):
-        raise ValueError(f"weights must be a routing.Weights, not {weights!r}")
-    order = range(len(requests))
-    if any(b.arrival < a.arrival for a, b in pairwise(requests)):
-        order = sorted(order, key=lambda index: requests[index].arrival)
+    requests = tuple(requests)
     record = Record(len(requests))
-    if policy == "round_robin":
-        engines, workers = _in_turn(requests, order, configs, record)
-    else:
-        engines = [_Worker(config, record) for config in configs]
-        choice = _FewestRequests(engines) if policy == "least_loaded" else _KvAware(engines, weights, seed)
-        workers = [0] * len(requests)
-        for index in order:
-            workers[index] = choice(requests[index], index)
-        engines = [worker.engine for worker in engines]
-    for engine in engines:
-        engine.advance()
+    router = Router(configs, record, policy, weights, seed)
+    workers = [0] * len(requests)
+    for index in in_order(requests):
+        workers[index] = router.send(requests[index], index)
+    router.finish()
     return Placement(record.to_trace(requests), tuple(workers))
 
 
-def _in_turn(requests: Sequence[Request], order: Sequence[int], configs: Sequence[Config], record: Record):
-    """Round robin asks nothing of the engines, so each is fed by itself."""
-    engines, workers = [Engine(config, record) for config in configs], [0] * len(requests)
-    for first, engine in enumerate(engines):
-        for start in range(first, len(order), len(engines) * AT_ONCE):
-            for index in order[start : start + len(engines) * AT_ONCE : len(engines)]:
-                workers[index] = first
-                engine.submit(requests[index], index)
-            engine.advance(requests[index].arrival)
-    return engines, workers
+def in_order(requests: Sequence[Request]) -> Sequence[int]:
+    """The indices of the requests in order of arrival; equal arrivals keep their order."""
+    if all(a.arrival <= b.arrival for a, b in pairwise(requests)):
+        return range(len(requests))
+    return sorted(range(len(requests)), key=lambda index: requests[index].arrival)
+
+
+class Router:
+    """Engines behind one router, fed as time goes on; arguments as for `simulate`.
+
+    router = Router([config, config], record, "kv_aware")
+    router.send(requests[0], 0)     # in order of arrival; returns the worker
+    router.finish()
+    """
+
+    def __init__(
+        self,
+        configs: Sequence[Config],
+        record: Record,
+        policy: str = "round_robin",
+        weights: Weights = Weights(),
+        seed: int = 0,
+    ):
+        if not configs:
+            raise ValueError("configs must name at least one worker")
+        for index, config in enumerate(configs):
+            if not isinstance(config, Config):
+                raise ValueError(f"configs[{index}] must be a scheduler.Config, not {config!r}")
+        if not isinstance(weights, Weights):
+            raise ValueError(f"weights must be a routing.Weights, not {weights!r}")
+        self.workers = [_Worker(config, record) for config in configs]
+        if policy == "round_robin":
+            self._place = _InTurn(self.workers)
+        elif policy == "least_loaded":
+            self._place = _FewestRequests(self.workers)
+        elif policy == "kv_aware":
+            self._place = _KvAware(self.workers, weights, seed)
+        else:
+            raise ValueError(f"policy must be 'round_robin', 'least_loaded' or 'kv_aware', not {policy!r}")
+
+    def send(self, request: Request, index: int, generated: int = 0, transferred: int = 0) -> int:
+        """Place a request at its arrival; arguments as for `Engine.submit`. Returns the place of its worker."""
+        worker, cached = self._place(request)
+        self.workers[worker].engine.submit(request, index, generated, transferred)
+        if cached is not None:
+            self.workers[worker].book(request, index, request.prompt_tokens - max(transferred, cached))
+        return worker
+
+    def finish(self) -> None:
+        """Run every engine until all is done."""
+        for worker in self.workers:
+            worker.engine.advance()
 
 
 class _Engine(Engine):
@@ -178,33 +201,45 @@ class _Worker:
             blocks, _ = known(ids, count, self.root)
         return blocks
 
-    def book(self, request: Request, index: int, cached: int = 0) -> None:
-        """Send the request here, where `cached` blocks of its prompt are."""
+    def book(self, request: Request, index: int, prefill_tokens: int) -> None:
+        """A request has been sent here; `prefill_tokens` of its prompt are to compute."""
         full, ids = request.prompt_tokens // self.size, request.block_ids
         count = min(full, len(ids)) if ids else 0
-        tokens = request.prompt_tokens - cached * self.size
         self._booked[index] = self.prompts.add(ids, count) if count else None, full - count
-        self._prefills.append((index, tokens))
+        self._prefills.append((index, prefill_tokens))
         self.other_blocks += full - count
-        self.prefill_tokens += tokens
+        self.prefill_tokens += prefill_tokens
         self.requests += 1
         self.quiet = 0.0
-        self.engine.submit(request, index)
+
+
+# Each policy answers with a worker and how many tokens of the prompt it has cached; None if it keeps no books.
+
+
+class _InTurn:
+    def __init__(self, workers: Sequence[_Worker]):
+        self.workers, self.sent = workers, 0
+
+    def __call__(self, request: Request) -> tuple[int, None]:
+        turn, worker = divmod(self.sent, len(self.workers))
+        self.sent += 1
+        if turn % AT_ONCE == AT_ONCE - 1:  # keeps the queue of arrivals short
+            self.workers[worker].engine.advance(request.arrival)
+            self.workers[worker].engine.left.clear()
+        return worker, None
 
 
 class _FewestRequests:
     def __init__(self, workers: Sequence[_Worker]):
         self.workers = workers
 
-    def __call__(self, request: Request, index: int) -> int:
+    def __call__(self, request: Request) -> tuple[int, int]:
         now = request.arrival
         for worker in self.workers:
             if now >= worker.quiet:
                 worker.catch_up(now)
         counts = [worker.requests for worker in self.workers]
-        chosen = counts.index(min(counts))
-        self.workers[chosen].book(request, index)
-        return chosen
+        return counts.index(min(counts)), 0
 
 
 class _KvAware:
@@ -214,7 +249,7 @@ class _KvAware:
             raise ValueError(f"workers behind a KV-aware router must have one block_size, not {sizes}")
         self.workers, self.weights, self.size, self.draw = workers, weights, sizes[0], random.Random(seed)
 
-    def __call__(self, request: Request, index: int) -> int:
+    def __call__(self, request: Request) -> tuple[int, int]:
         prompt, ids, now, size = request.prompt_tokens, request.block_ids, request.arrival, self.size
         full = prompt // size
         count = min(full, len(ids)) if ids else 0
@@ -233,5 +268,4 @@ class _KvAware:
         least = min([load[1] for load in loads]) if self.weights.overlap_score_credit_decay else 0
         prices = [cost(prompt, *load, size, self.weights, least) for load in loads]
         chosen = choose(prices, self.weights.temperature, self.draw)
-        self.workers[chosen].book(request, index, loads[chosen][0])
-        return chosen
+        return chosen, loads[chosen][0] * size
