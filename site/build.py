@@ -27,16 +27,8 @@ except ImportError as error:
 BUDGET = 5.0
 """Seconds that running one chapter may take, on a plain two-core machine."""
 
-KERNEL_CONFIG = """\
-c.InlineBackend.figure_formats = {"svg"}
-c.HistoryManager.enabled = False
-c.IPKernelApp.log_level = "ERROR"
-"""
-# Text stays text, in the reader's own font; the salt makes the ids of an unchanged figure stay unchanged.
-MATPLOTLIB_CONFIG = """\
-svg.fonttype: none
-svg.hashsalt: course
-"""
+KERNEL = Path(__file__).with_name("kernel")
+"""The settings of the kernels that run the chapters."""
 
 
 class Listener(io.TextIOBase):
@@ -73,15 +65,13 @@ class Listener(io.TextIOBase):
 
 def prepare(build: Path) -> None:
     """Point Jupyter and matplotlib at settings under `build`, so that the reader's own neither help nor hurt."""
-    for variable, folder in (("IPYTHONDIR", "ipython"), ("MPLCONFIGDIR", "matplotlib"), ("JUPYTER_RUNTIME_DIR", "run")):
+    # Both IPython and matplotlib write into the folder of their settings, so they get a copy.
+    shutil.copytree(KERNEL, build / "kernel", dirs_exist_ok=True)
+    for variable, folder in (("IPYTHONDIR", "kernel"), ("MPLCONFIGDIR", "kernel"), ("JUPYTER_RUNTIME_DIR", "run")):
         (build / folder).mkdir(parents=True, exist_ok=True)
         os.environ[variable] = str(build / folder)
     # Kernels otherwise warn, on standard error, that a debugger could miss breakpoints.
     os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
-    profile = build / "ipython" / "profile_default"
-    profile.mkdir(exist_ok=True)
-    (profile / "ipython_kernel_config.py").write_text(KERNEL_CONFIG)
-    (build / "matplotlib" / "matplotlibrc").write_text(MATPLOTLIB_CONFIG)
     # The first import lists the machine's fonts, which may be slow and says so: not in a chapter's time.
     logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
     import matplotlib.font_manager  # noqa: F401
