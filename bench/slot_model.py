@@ -5,6 +5,7 @@ Both do the same work in the same process, one after the other; the best of thre
 
 import random
 import time
+from itertools import accumulate
 
 from enginelab import batching
 
@@ -41,7 +42,7 @@ def main():
     draw = random.Random(0).randrange
     lengths = [draw(1, 1000) for _ in range(1_000_000)]
     few = lengths[:10_000]
-    arrivals = sorted(draw(2_000_000) for _ in lengths)
+    arrivals = list(accumulate(draw(5) for _ in lengths))
 
     naive, steps = best(walk, few, SLOTS)
     ours, schedule = best(batching.continuous, few, SLOTS)

@@ -29,7 +29,10 @@ def test_hardware_names_each_maker():
 def test_every_engine_speaks_to_every_topic():
     topics = [[claim.topic for claim in engine.claims] for engine in engines.ENGINES]
     assert topics[0] == topics[1] == topics[2]
-    assert len(engines.compare().rows) == len(topics[0])
+    by_topic, by_engine = engines.compare(), engines.compare(transpose=True)
+    whole = [by_topic.columns, *by_topic.rows], [by_engine.columns, *by_engine.rows]
+    cells = [{cell.strip("*") for row in table for cell in row} for table in whole]
+    assert cells[0] == cells[1] and len(by_topic.rows) == len(topics[0])
     assert all(len(engine.use_when) == 3 for engine in engines.ENGINES)
 
 

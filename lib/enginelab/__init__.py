@@ -2,9 +2,9 @@
 
 Four layers; a module imports from its own layer or an earlier one:
 
-facts     workload, trace, hardware, engines, commands
+facts     workload, trace, table, hardware, flags, commands, engines
 models    batching, roofline, routing, planner, choosing
-runs      environments, preflight, server, client
+runs      environments, preflight, logs, supervisor, server, client, load
 pictures  plot
 
 Facts and models need the standard library alone, so the same code runs in a browser.

@@ -4,17 +4,16 @@ A server has `slots` places; a request of length n holds one of them for n steps
 waits until the slowest request of the batch is done. Continuous batching refills a slot at the step after it falls
 free. The model leaves prefill, memory and step time out: it counts steps, so that one can check it by hand.
 
-Both functions jump from one finish to the next and never walk step by step.
+Both functions jump from one finish to the next; neither walks step by step.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from heapq import heapify, heappop, heappush, heappushpop, heapreplace
-from itertools import repeat
+from heapq import heappop, heappush, heapreplace
 from typing import NamedTuple
 
 from .trace import Trace
@@ -36,23 +35,28 @@ class Schedule:
     lengths   output tokens of each request
     slots     how many requests can run at once
     arrivals  after how many steps each request arrived: 0 is before the first step
-    slot_of   the slot each request ran in, from 0
     started   how many steps had passed when the request started
     """
 
     lengths: Sequence[int]
     slots: int
     arrivals: Sequence[int]
-    slot_of: Sequence[int]
     started: Sequence[int]
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
-        """The `Run` of each request."""
-        return tuple(
-            Run(slot + 1, start + 1, start + length)
-            for slot, start, length in zip(self.slot_of, self.started, self.lengths, strict=True)
-        )
+        """The `Run` of each request; of several free slots it took the lowest."""
+        runs = [None] * len(self.lengths)
+        busy: list[tuple[int, int]] = []
+        free = list(range(min(self.slots, len(runs))))
+        for request in _in_order(self.arrivals):
+            start, end = self.started[request], self.started[request] + self.lengths[request]
+            while busy and busy[0][0] <= start:
+                heappush(free, heappop(busy)[1])
+            slot = heappop(free)
+            heappush(busy, (end, slot))
+            runs[request] = Run(slot + 1, start + 1, end)
+        return tuple(runs)
 
     @cached_property
     def steps(self) -> int:
@@ -118,8 +122,8 @@ def static(lengths: Sequence[int], slots: int, arrivals: Sequence[int] | None = 
     First come, first served; equal arrivals in request order. An idle server starts as soon as one request is there.
     Raises `ValueError` for anything else, naming the argument and the value.
     """
-    lengths, slots, arrivals, order = _checked(lengths, slots, arrivals)
-    slot_of, started = [0] * len(lengths), [0] * len(lengths)
+    lengths, slots, arrivals = _checked(lengths, slots, arrivals)
+    order, started = _in_order(arrivals), [0] * len(lengths)
     begin = now = 0
     while begin < len(order):
         now = max(now, arrivals[order[begin]])
@@ -127,88 +131,55 @@ def static(lengths: Sequence[int], slots: int, arrivals: Sequence[int] | None = 
         while end < len(order) and end - begin < slots and arrivals[order[end]] <= now:
             end += 1
         batch = order[begin:end]
-        for slot, request in enumerate(batch):
-            slot_of[request], started[request] = slot, now
+        for request in batch:
+            started[request] = now
         now += max(lengths[request] for request in batch)
         begin = end
-    return Schedule(lengths, slots, arrivals, slot_of, started)
+    return Schedule(lengths, slots, arrivals, started)
 
 
 def continuous(lengths: Sequence[int], slots: int, arrivals: Sequence[int] | None = None) -> Schedule:
     """Continuous batching: a finished request leaves at once, a waiting one takes its slot at the next step.
 
-    Arguments, order and errors are those of `static`. Of several free slots the lowest is taken.
+    Arguments, order and errors are those of `static`.
     """
-    lengths, slots, arrivals, order = _checked(lengths, slots, arrivals)
-    if any(arrivals):
-        keys = _refill_over_time(lengths, slots, arrivals, order)
-    else:
-        keys = _refill_backlog(lengths, slots)
+    lengths, slots, arrivals = _checked(lengths, slots, arrivals)
+    order = _in_order(arrivals)
+    rows = zip(arrivals, lengths, strict=True)
     if not isinstance(order, range):
-        keys = [key for _, key in sorted(zip(order, keys, strict=True))]
-    return Schedule(lengths, slots, arrivals, [key % slots for key in keys], [key // slots for key in keys])
-
-
-# A moment and a slot are kept as one int, `step * slots + slot`, which heaps compare fastest and in the right order.
-
-
-def _refill_backlog(lengths: Sequence[int], slots: int) -> list[int]:
-    """Everyone waits from the start: the slot that falls free first takes the next request. Returns the start keys."""
-    keys = list(range(min(slots, len(lengths))))
-    free = [length * slots + slot for slot, length in zip(keys, lengths, strict=False)]
-    heapify(free)
-    keep, replace = keys.append, heapreplace
-    for grown in _times(lengths[len(free) :], slots):
-        key = free[0]
-        keep(key)
-        replace(free, key + grown)
-    return keys
-
-
-def _refill_over_time(lengths: Sequence[int], slots: int, arrivals: Sequence[int], order: Sequence[int]) -> list[int]:
-    """Requests arrive over time, so slots may stand empty: one heap of busy slots, one of free ones."""
+        rows = ((arrivals[request], lengths[request]) for request in order)
+    # When each slot falls free. Which of them a request takes does not change when it starts.
+    free = [0] * min(slots, len(lengths))
+    starts: list[int] = []
+    keep, replace = starts.append, heapreplace
+    for arrival, length in rows:
+        start = free[0]
+        if start < arrival:
+            start = arrival
+        keep(start)
+        replace(free, start + length)
     if not isinstance(order, range):
-        lengths, arrivals = [lengths[i] for i in order], [arrivals[i] for i in order]
-    keys: list[int] = []
-    busy: list[int] = []
-    free = list(range(min(slots, len(lengths))))
-    keep, push, pop, replace, push_and_pop = keys.append, heappush, heappop, heapreplace, heappushpop
-    for arrival, grown in zip(_times(arrivals, slots), _times(lengths, slots), strict=True):
-        if not free and busy[0] >= arrival:
-            # Everyone was busy when it came: it waits for the first to leave.
-            key = busy[0]
-            replace(busy, key + grown)
-        else:
-            next_step = arrival + slots
-            if busy and busy[0] < next_step:
-                slot = pop(busy) % slots
-                while busy and busy[0] < next_step:
-                    push(free, pop(busy) % slots)
-                key = arrival + push_and_pop(free, slot)
-            else:
-                key = arrival + pop(free)
-            push(busy, key + grown)
-        keep(key)
-    return keys
+        starts = [start for _, start in sorted(zip(order, starts, strict=True))]
+    return Schedule(lengths, slots, arrivals, starts)
 
 
-def _times(values: Sequence[int], factor: int) -> Iterator[int]:
-    return map(operator.mul, values, repeat(factor))
+def _in_order(arrivals: Sequence[int]) -> Sequence[int]:
+    """The requests in order of arrival, equal ones in request order."""
+    if any(map(operator.gt, arrivals, arrivals[1:])):
+        return sorted(range(len(arrivals)), key=arrivals.__getitem__)
+    return range(len(arrivals))
 
 
-def _checked(lengths, slots, arrivals) -> tuple[list[int], int, Sequence[int], Sequence[int]]:
-    """Arguments as lists of plain ints, and the requests in order of arrival."""
+def _checked(lengths, slots, arrivals) -> tuple[list[int], int, list[int]]:
+    """The arguments, lists as lists of plain ints."""
     lengths = _whole_numbers("lengths", lengths, least=1)
     slots = whole("slots", slots, least=1)
     if arrivals is None:
-        return lengths, slots, [0] * len(lengths), range(len(lengths))
+        return lengths, slots, [0] * len(lengths)
     arrivals = _whole_numbers("arrivals", arrivals, least=0)
     if len(arrivals) != len(lengths):
         raise ValueError(f"arrivals must have one entry per request ({len(lengths)}), not {len(arrivals)}")
-    order = range(len(arrivals))
-    if any(map(operator.gt, arrivals, arrivals[1:])):
-        order = sorted(order, key=arrivals.__getitem__)
-    return lengths, slots, arrivals, order
+    return lengths, slots, arrivals
 
 
 def _whole_numbers(name: str, values, least: int) -> list[int]:

@@ -129,6 +129,6 @@ def dynamo(high_volume: bool, many_gpus: bool, foundation_model: bool = False) -
             raise ValueError(f"{key} must be True or False, not {value!r}")
     missing = [condition.says for condition in DYNAMO if not given[condition.key]]
     if missing:
-        return Choice("the engine alone", "Dynamo would be work and overhead.", (f"No {', and no '.join(missing)}.",))
+        return Choice("the engine alone", "Dynamo would be work and overhead.", (f"Missing: {'; '.join(missing)}.",))
     gain = "Big models with big traffic gain most." if foundation_model else "Smaller models gain moderately."
-    return Choice("Dynamo", gain, (f"There is {' and '.join(condition.says for condition in DYNAMO)}.",))
+    return Choice("Dynamo", gain, (f"There: {'; '.join(condition.says for condition in DYNAMO)}.",))

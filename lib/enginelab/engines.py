@@ -140,9 +140,12 @@ TENSORRT_LLM = Engine(
 ENGINES = (VLLM, SGLANG, TENSORRT_LLM)
 
 
-def compare(*topics: str) -> Table:
-    """The lesson's claims about `topics` (all by default), one row a topic, one column an engine."""
+def compare(*topics: str, transpose: bool = False) -> Table:
+    """The lesson's claims about `topics` (all by default): a row for each topic, or for each engine if `transpose`."""
     topics = topics or tuple(claim.topic for claim in VLLM.claims)
+    if transpose:
+        rows = ((f"**{engine.name}**", *(engine.claim(topic).lesson for topic in topics)) for engine in ENGINES)
+        return Table(("", *topics), tuple(rows))
     rows = ((f"**{topic}**", *(engine.claim(topic).lesson for engine in ENGINES)) for topic in topics)
     return Table(("", *(engine.name for engine in ENGINES)), tuple(rows))
 
@@ -150,9 +153,9 @@ def compare(*topics: str) -> Table:
 def changes() -> Table:
     """What differs today from the lesson, with the source: one row a claim."""
     rows = (
-        (engine.name, claim.topic, claim.today, claim.source)
+        (f"{engine.name}: {claim.topic.lower()}", claim.today, claim.source)
         for engine in ENGINES
         for claim in engine.claims
         if claim.today
     )
-    return Table(("Engine", "About", "Today", "Source"), tuple(rows))
+    return Table(("What", "Today", "Source"), tuple(rows))

@@ -82,3 +82,15 @@ H200 = Gpu("H200 SXM", 141 * GB, 4.8 * TB, 989 * TFLOPS, "Hopper", 9.0, "NVIDIA 
 QWEN3_0_6B = Model("Qwen3-0.6B", 0.596e9, 0.596e9, 28, 8, 128, "Qwen/Qwen3-0.6B, config.json and model card, 2025")
 LLAMA_3_1_8B = Model("Llama 3.1 8B", 8.03e9, 8.03e9, 32, 8, 128, "meta-llama/Llama-3.1-8B, config.json and card, 2024")
 LLAMA_3_1_70B = Model("Llama 3.1 70B", 70.6e9, 70.6e9, 80, 8, 128, "meta-llama/Llama-3.1-70B, config.json, 2024")
+# Multi-Latent Attention caches one vector of 512 + 64 numbers a token and layer, not a key and a value per head:
+# as two halves of 288 it fits the formula of `kv_bytes_per_token`. Weights are FP8.
+DEEPSEEK_V3 = Model(
+    "DeepSeek-V3",
+    671e9,
+    37e9,
+    61,
+    1,
+    288,
+    "deepseek-ai/DeepSeek-V3, config.json and model card, 2024",
+    bytes_per_weight=1,
+)

@@ -1,0 +1,38 @@
+# Short targets; the work is in Python. `make` alone lists them.
+PYTHON ?= python3
+BOOK = .venv/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help setup book serve test engines labs stamp bench clean
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: # the book's own environment, in .venv; instant when nothing has changed
+	@command -v $(PYTHON) >/dev/null || { echo "This needs Python 3.11 or newer, and found no '$(PYTHON)': install it, or name it with PYTHON=…"; exit 1; }
+	@PYTHONPATH=lib $(PYTHON) -m enginelab.environments requirements.txt --into .venv --with-deps
+
+book: setup ## build the site and say which file to open
+	@$(BOOK) site/build.py
+
+serve: book ## build the site and serve it on this machine
+	@$(BOOK) -m http.server --bind 127.0.0.1 --directory _build/html 8000
+
+test: setup ## run every test that needs no engine
+	@$(BOOK) -m ruff check . && $(BOOK) -m ruff format --check .
+	@$(BOOK) -m pytest
+
+engines: setup ## make the engines' environments, in the cache folder
+	@for lock in labs/envs/*.txt; do PYTHONPATH=lib $(BOOK) -m enginelab.environments $$lock || exit 1; done
+
+labs: setup ## run the labs, and the tests of the course against the real engines
+	@$(BOOK) -m pytest --nbmake --nbmake-timeout=900 labs tests/engines
+
+stamp: setup ## run the labs and keep their outputs, stamped, for the book
+	@$(BOOK) labs/execute.py labs/*.ipynb
+
+bench: setup ## measure the library's speed, as ratios in one run
+	@for program in bench/*.py; do $(BOOK) $$program || exit 1; done
+
+clean: ## remove what was built here; the cache folder stays
+	@rm -rf _build .venv lib/enginelab.egg-info .pytest_cache .ruff_cache .hypothesis

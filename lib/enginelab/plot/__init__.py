@@ -1,0 +1,23 @@
+"""Every figure of the course: data in, matplotlib `Axes` out. (All chapters and labs.)
+
+Each function sets its own style and leaves matplotlib's global settings alone. In a notebook, end the call with a
+semicolon or keep the result in a name, so that only the figure is shown.
+"""
+
+from .charts import compare, replicas, roofline, routing, slots, static_and_continuous
+from .diagrams import Edge, Node, flowchart, graph
+from .palette import PALETTE
+
+__all__ = [
+    "PALETTE",
+    "Edge",
+    "Node",
+    "compare",
+    "flowchart",
+    "graph",
+    "replicas",
+    "roofline",
+    "routing",
+    "slots",
+    "static_and_continuous",
+]
