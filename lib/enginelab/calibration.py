@@ -83,9 +83,7 @@ class _Loss:
     def step_time(self, point: Sequence[float]) -> StepTime:
         step, prefill, sequences, context = (math.exp(max(-30.0, min(value, 10.0))) for value in point)
         fixed = step / (1 + sequences + context)
-        return StepTime(
-            max(fixed, 1e-9), prefill, fixed * sequences / self.sequences, fixed * context / self.context
-        )
+        return StepTime(max(fixed, 1e-9), prefill, fixed * sequences / self.sequences, fixed * context / self.context)
 
     def __call__(self, point: Sequence[float]) -> float:
         record = self._simulate(replace(self.config, step_time=self.step_time(point)))
