@@ -90,7 +90,7 @@ def served(requests, config, workers):
 def test_a_fit_finds_an_engine_again(workers, rate):
     """A run of the model itself, with noise on its times, at light and at heavy load, by one engine and by two."""
     draw = random.Random(f"{workers} {rate}")
-    count = 120
+    count = 200
     prompts, outputs = (workload.lognormal(m, 0.8, count, seed=s, longest=1500) for m, s in ((500, 1), (150, 2)))
     requests = workload.build(workload.poisson(rate * workers, count), prompts, outputs)
     true = Config(max_num_seqs=32, step_time=StepTime(0.02, 1e-4, 2e-4, 2e-7))
