@@ -1,4 +1,4 @@
-"""The engine behind `scheduler.simulate`, fed as time goes on, with every stretch of equal steps done at once. (Chapter 2.)
+"""The engine behind `scheduler.simulate`: fed as time goes on, it does stretches of equal steps at once. (Chapter 2.)
 
 `scheduler` says what the rules are. Between two events (an arrival, a finish, a block too few) every step is alike:
 each running request gets one token. `Engine` computes such a stretch at once. Its time is the sum of an arithmetic

@@ -74,8 +74,8 @@ class Run:
 
     def __init__(self, ids: tuple[int, ...] | None, start: int, end: int, parent: Run | None):
         self.ids, self.start, self.end, self.parent = ids, start, end, parent
-        self.children: dict[int, Run] = {}
-        self.copies: list[Run] = []
+        self.children: dict[int, Run] | None = None  # by their first block id; made when the first comes
+        self.copies: list[Run] | None = None
         self.original: Run | None = None
         self.users = 1
 
@@ -117,17 +117,18 @@ class BlockPool:
     def match(self, ids: tuple[int, ...], most: int) -> Match:
         """The longest cached prefix of a prompt's block ids, at most `most` blocks of it."""
         run, found, inside, idle = self.root, 0, 0, 0
-        while found < most:
+        while found < most and run.children:
             child = run.children.get(ids[found])
             if child is None:
                 break
-            run, inside = child, min(child.end - child.start, most - found)
+            run, length = child, child.end - child.start
+            inside = length if length < most - found else most - found
             if child.ids[child.start : child.start + inside] != ids[found : found + inside]:
                 inside = next(i for i in range(inside) if child.ids[child.start + i] != ids[found + i])
             found += inside
             if not child.users:
                 idle += inside
-            if inside < child.end - child.start:
+            if inside < length:
                 break
         return Match(found, run, inside, idle)
 
@@ -149,12 +150,12 @@ class BlockPool:
         # `run` stays the tail: its place in the order of eviction comes first, and requests point to their last run.
         head = Run(run.ids, run.start, run.start + count, run.parent)
         head.users = run.users
-        head.copies, run.copies = run.copies, []
-        for copy in head.copies:
+        head.copies, run.copies = run.copies, None
+        for copy in head.copies or ():
             copy.original = head
         run.parent.children[run.ids[run.start]] = head
         run.parent, run.start = head, head.end
-        head.children[run.ids[run.start]] = run
+        head.children = {run.ids[run.start]: run}
         return head
 
     def hold_own(self, run: Run) -> int:
@@ -167,17 +168,24 @@ class BlockPool:
         """Hand out `count` blocks, which must be free, evicting cached content where nothing else is left."""
         self.free -= count
         self._blank -= count
-        while self._blank < 0:
-            run = next(iter(self._idle))
+        if self._blank < 0:
+            self._evict()
+
+    def _evict(self) -> None:
+        idle, missing = self._idle, -self._blank
+        while missing:
+            run, _ = idle.popitem(last=False)
             length = run.end - run.start
-            if length > -self._blank:
-                run.end += self._blank
-                self._blank = 0
-            else:
-                del self._idle[run]
-                self._blank += length
-                run.end = run.start
+            if length > missing:
+                run.end -= missing
+                idle[run] = None
+                idle.move_to_end(run, last=False)
+                break
+            missing -= length
+            run.end = run.start
+            if run.ids is not None:
                 self._forget(run)
+        self._blank = 0
 
     def _forget(self, run: Run) -> None:
         if run.original is not None:
@@ -188,7 +196,7 @@ class BlockPool:
             for copy in others:
                 copy.original = heir
             run.parent.children[run.ids[run.start]] = heir
-        elif run.ids is not None:
+        else:
             del run.parent.children[run.ids[run.start]]
 
     def fill(self, last: Run, ids: tuple[int, ...], end: int) -> Run:
@@ -199,13 +207,12 @@ class BlockPool:
         start = last.end
         if end <= start:
             return last
-        run = Run(ids, start, end, last)
-        twin = last.children.get(ids[start])
-        if twin is None:
-            last.children[ids[start]] = run
-        else:
+        run, first = Run(ids, start, end, last), ids[start]
+        if last.children is None:
+            last.children = {first: run}
+        elif (twin := last.children.setdefault(first, run)) is not run:
             run.original = twin
-            twin.copies.append(run)
+            twin.copies = [*(twin.copies or ()), run]
         return run
 
     def give_back(self, blocks: int) -> None:
