@@ -111,7 +111,7 @@ def probabilities(costs: Sequence[float], temperature: float = 0.0) -> list[floa
         return [(value == low) / costs.count(low) for value in costs]
     scale = -1.0 / ((high - low) * temperature)
     weights = [math.exp(value * scale - low * scale) for value in costs]
-    total = math.fsum(weights)
+    total = sum(weights)
     return [weight / total for weight in weights]
 
 
@@ -121,11 +121,13 @@ def choose(costs: Sequence[float], temperature: float = 0.0, draw: random.Random
     `draw` decides between equal costs and, above temperature 0, at all; without it the first of the cheapest is taken
     at temperature 0. Raises `ValueError` for a temperature without `draw`.
     """
-    if not temperature and costs:
+    if not costs:
+        raise ValueError("costs must have at least one worker")
+    if not temperature:
         low = min(costs)
         if draw is None or costs.count(low) == 1:
             return costs.index(low)
-    elif draw is None:
+    elif number("temperature", temperature, least=0) and draw is None:
         raise ValueError("a temperature above 0 needs draw, a random.Random, to choose by chance")
     return draw.choices(range(len(costs)), probabilities(costs, temperature))[0]
 
@@ -188,13 +190,14 @@ class _Run:
         return head
 
 
-def known(ids: tuple[int, ...], count: int, children: dict) -> tuple[int, bool]:
+def known(ids: tuple[int, ...], count: int, children: dict | None) -> tuple[int, bool]:
     """How many of the first `count` of `ids` lie on a path of a radix tree of runs, and whether all are in use.
 
-    `children` are the runs that begin the paths, by their first id, each with `ids`, `end`, `users` and `children`.
+    `children` are the runs that begin the paths, by their first id, each with `ids`, `end`, `users` and `children`: those
+    of `ActivePrompts` or of a `kvcache.BlockPool`.
     """
     found, used = 0, True
-    while found < count and (run := children.get(ids[found])) is not None:
+    while found < count and children and (run := children.get(ids[found])) is not None:
         stop = run.end
         if stop > count:
             stop = count

@@ -161,7 +161,7 @@ class _Worker:
 
     def __init__(self, config: Config, record: Record):
         self.engine, self.record, self.size = _Engine(config, record), record, config.block_size
-        self.root = self.engine.pool.root.children
+        self.cache = self.engine.pool.root
         self.requests = self.prefill_tokens = self.other_blocks = 0
         self.prompts = ActivePrompts()
         self.quiet = 0.0
@@ -195,10 +195,10 @@ class _Worker:
 
     def cached(self, ids: tuple[int, ...], count: int, now: float) -> int:
         """How many of the first `count` blocks its cache holds."""
-        blocks, used = known(ids, count, self.root)
+        blocks, used = known(ids, count, self.cache.children)
         if not used:  # what no request holds may have been lost since the engine was last advanced
             self.engine.advance(now)
-            blocks, _ = known(ids, count, self.root)
+            blocks, _ = known(ids, count, self.cache.children)
         return blocks
 
     def book(self, request: Request, index: int, prefill_tokens: int) -> None:
@@ -260,7 +260,7 @@ class _KvAware:
                 worker.catch_up(now)
             prompts = worker.prompts
             cached, blocks = 0, prompts.blocks + worker.other_blocks + full
-            if begin in worker.root:
+            if (runs := worker.cache.children) and begin in runs:
                 cached = worker.cached(ids, count, now)
             if begin in prompts.root:
                 blocks -= known(ids, count, prompts.root)[0]

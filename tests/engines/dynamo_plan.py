@@ -6,6 +6,7 @@ The planner is the real one; the engine model that it asks is two numbers, the r
 import json
 import os
 import sys
+from importlib.metadata import version
 from types import SimpleNamespace
 
 os.environ["DYN_LOG"] = "off"
@@ -72,4 +73,4 @@ def decide(case: dict) -> list[int]:
     return case["current"] if decision is None else [decision.num_prefill, decision.num_decode]
 
 
-print(json.dumps([decide(case) for case in json.load(sys.stdin)]))
+print(json.dumps({"dynamo": version("ai-dynamo"), "answers": [decide(case) for case in json.load(sys.stdin)]}))
