@@ -3,6 +3,7 @@
 import math
 import random
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from enginelab.kvrouter import ActivePrompts, Load, Weights, choose, cost, costs
 
 
 def test_dynamos_own_numbers():
-    # ai-dynamo 1.6.1, blocks of 16: of 1,200 tokens worker 1 has 62 blocks; then it is sent 800 unrelated tokens, twice.
+    # ai-dynamo 1.6.1, blocks of 16: of 1,200 tokens worker 1 has 62 blocks; then it gets 800 unrelated tokens, twice.
     assert costs(1200, [Load(62, 0, 75), Load(0, 0, 75)], 16) == [88.0, 150.0]
     assert costs(1200, [Load(62, 0, 125), Load(0, 0, 75)], 16) == [138.0, 150.0]
     assert costs(1200, [Load(62, 0, 175), Load(0, 0, 75)], 16) == [188.0, 150.0]
@@ -38,7 +39,7 @@ def test_more_cached_than_there_is_to_prefill_costs_nothing():
 def test_probabilities_add_up_and_fall_with_cost(values, temperature):
     shares = probabilities(values, temperature)
     assert math.isclose(sum(shares), 1)
-    for (a, p), (b, q) in zip(zip(values, shares, strict=True), zip(values[1:], shares[1:], strict=False), strict=False):
+    for (a, p), (b, q) in pairwise(zip(values, shares, strict=True)):
         assert (p >= q) if a < b else (p <= q) if a > b else math.isclose(p, q)
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from .engine_profile import Profile
 from .forecast import Forecast
-from .planner import Limits, Replicas, scale, wanted
+from .planner import DEFAULT, Limits, Replicas, scale, wanted
 from .workload import number, whole
 
 
@@ -60,7 +60,7 @@ def fixed(workers: Replicas) -> Scaler:
     return lambda history, current: workers
 
 
-def reactive(profile: Profile, sla: Sla, limits: Limits = Limits(), target: float = 0.7) -> Scaler:
+def reactive(profile: Profile, sla: Sla, limits: Limits = DEFAULT, target: float = 0.7) -> Scaler:
     """Enough workers for the last interval's load to use `target` of their capacity.
 
     The rule of Kubernetes' horizontal pod autoscaler, `ceil(current * usage / target usage)` (kubernetes.io, 2026),
@@ -73,30 +73,37 @@ def reactive(profile: Profile, sla: Sla, limits: Limits = Limits(), target: floa
         if not history:
             return current
         load = history[-1]
+        if not load.rate:
+            return scale(current, limits.least, limits)
         return scale(current, wanted(load.rate / target, *capacities(load, profile, sla), limits), limits)
 
     return scaler
 
 
 def planned(
-    profile: Profile, sla: Sla, forecast: Forecast, limits: Limits = Limits(), ahead: int = 1, spare: float = 0.0
+    profile: Profile, sla: Sla, forecast: Forecast, limits: Limits = DEFAULT, ahead: int = 1, spare: float = 0.0
 ) -> Scaler:
     """As Dynamo plans: forecast rate and lengths, divide by what one worker keeps up within the SLA, then the limits.
 
-    `ahead` in intervals: 1 plus those that a worker takes to start. `spare` is a share of capacity kept in hand, for
+    `ahead` in intervals: 1 plus those that a worker takes to start; the most that any of them asks for is wanted, since
+    a worker that is dropped leaves at once. Dynamo looks one ahead. `spare` is a share of capacity kept in hand, for
     forecasts err.
     """
+    ahead = whole("ahead", ahead, least=1)
     if not 0 <= number("spare", spare) < 1:
         raise ValueError(f"spare must be at least 0 and below 1, not {spare!r}")
 
     def scaler(history: Sequence[Load], current: Replicas) -> Replicas:
         if not history:
             return current
-        coming = Load(*(forecast([load[field] for load in history], ahead) for field in range(3)))
-        if not coming.rate:
-            return scale(current, limits.least, limits)
-        rates = (rate * (1 - spare) for rate in capacities(coming, profile, sla))
-        return scale(current, wanted(coming.rate, *rates, limits), limits)
+        columns = list(zip(*history, strict=True))
+        target = limits.least
+        for steps in range(1, ahead + 1):
+            coming = Load(*(forecast(column, steps) for column in columns))
+            if coming.rate:
+                rates = (rate * (1 - spare) for rate in capacities(coming, profile, sla))
+                target = Replicas(*map(max, target, wanted(coming.rate, *rates, limits)))
+        return scale(current, target, limits)
 
     return scaler
 
@@ -113,7 +120,7 @@ def over_a_day(
     profile: Profile,
     sla: Sla,
     start: Replicas,
-    limits: Limits = Limits(),
+    limits: Limits = DEFAULT,
     interval: float = 300.0,
     startup: int = 0,
 ) -> Day:

@@ -1,4 +1,4 @@
-"""Disaggregation: prefill and decode on workers of their own, with the KV cache sent from one to the other. (Chapter 7.)
+"""Disaggregation: prefill and decode on workers of their own, and the KV cache sent between them. (Chapter 7.)
 
 A long prefill in the same step holds up every request that decodes. Apart, decode steps stay short, at a price: the
 KV cache of every prompt must be sent (Zhong et al., DistServe, OSDI 2024; Patel et al., Splitwise, ISCA 2024), and
@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from .routing import Router, Weights, in_order
+from .kvrouter import DEFAULT, Weights
+from .routing import Router, in_order
 from .routing import simulate as aggregated
 from .scheduler import Config, Record
 from .trace import Trace
@@ -50,7 +51,7 @@ def simulate(
     kv_bytes_per_token: float,
     latency: float = 0.0,
     policy: str = "least_loaded",
-    weights: Weights = Weights(),
+    weights: Weights = DEFAULT,
     seed: int = 0,
 ) -> Trace:
     """What a prefill pool and a decode pool make of a workload.
@@ -84,8 +85,10 @@ def simulate(
         moved = replace(requests[index], arrival=arrived[index])
         router.send(moved, index, generated=1, transferred=moved.prompt_tokens)
     router.finish()
-    ends = [end if r.output_tokens > 1 else f for r, end, f in zip(requests, last.last_token, first.first_token, strict=True)]
-    return Trace(requests, first.first_token, ends, first.scheduled, None, first.cached_tokens)
+    for index, request in enumerate(requests):
+        if request.output_tokens == 1:
+            last.last_token[index] = first.first_token[index]
+    return Trace(requests, first.first_token, last.last_token, first.scheduled, None, first.cached_tokens)
 
 
 def _send_all(requests: Sequence[Request], router: Router) -> list[int]:
@@ -143,9 +146,7 @@ def splits(
     traces = {(0, 0): aggregated(requests, [config] * workers, policy)}
     for prefill in range(1, workers):
         pools = [config] * prefill, [config] * (workers - prefill)
-        traces[prefill, workers - prefill] = simulate(
-            requests, *pools, bandwidth, kv_bytes_per_token, latency, policy
-        )
+        traces[prefill, workers - prefill] = simulate(requests, *pools, bandwidth, kv_bytes_per_token, latency, policy)
     out = []
     for (prefill, decode), trace in traces.items():
         goodput = trace.goodput(ttft=ttft, tpot=tpot)

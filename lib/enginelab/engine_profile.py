@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from .engine import Engine
 from .scheduler import Config, Record
 from .scheduler import simulate as run
 from .trace import Trace, percentile
-from .workload import build, number, poisson, whole
+from .workload import Request, build, number, poisson, whole
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def simulated(
     )
 
 
-def _decoded(requests: list, config: Config) -> Trace:
+def _decoded(requests: Sequence[Request], config: Config) -> Trace:
     """What a decode worker makes of requests whose first token and KV come with them."""
     record = Record(len(requests))
     engine = Engine(config, record)
@@ -118,4 +118,4 @@ def _decoded(requests: list, config: Config) -> Trace:
         engine.advance(request.arrival)
     engine.advance()
     first = tuple(request.arrival for request in requests)
-    return Trace(tuple(replace(r) for r in requests), first, record.last_token)
+    return Trace(tuple(requests), first, record.last_token)

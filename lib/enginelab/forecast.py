@@ -43,7 +43,7 @@ def seasonal(period: int, window: int = 3) -> Forecast:
             raise ValueError(f"ahead must be at most the period of {period} intervals, not {ahead}")
         if len(values) < period + window:
             return constant(values, ahead)
-        before = fmean(values[-period - window : -period] if period else values)
+        before = fmean(values[-period - window : -period])
         level = fmean(values[-window:]) / before if before else 1.0
         return values[len(values) - 1 + ahead - period] * level
 

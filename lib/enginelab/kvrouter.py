@@ -40,6 +40,9 @@ class Weights:
             number(name, getattr(self, name), least=0)
 
 
+DEFAULT = Weights()
+
+
 class Load(NamedTuple):
     """What the router knows of one worker when it places a request.
 
@@ -62,7 +65,7 @@ def cost(
     decode_blocks: int,
     requests: int,
     block_size: int,
-    weights: Weights = Weights(),
+    weights: Weights = DEFAULT,
     least: int = 0,
 ) -> float:
     """What placing a prompt on a worker with such a `Load` costs, in KV blocks; less is better.
@@ -84,7 +87,7 @@ def cost(
     return weights.prefill_load_scale * prefill + decode_blocks + weights.decode_active_request_weight * requests
 
 
-def costs(prompt_tokens: int, loads: Sequence[Load], block_size: int, weights: Weights = Weights()) -> list[float]:
+def costs(prompt_tokens: int, loads: Sequence[Load], block_size: int, weights: Weights = DEFAULT) -> list[float]:
     """`cost` on every worker. Raises `ValueError` naming a count that is negative or not whole."""
     whole("prompt_tokens", prompt_tokens, least=1)
     whole("block_size", block_size, least=1)
@@ -193,8 +196,8 @@ class _Run:
 def known(ids: tuple[int, ...], count: int, children: dict | None) -> tuple[int, bool]:
     """How many of the first `count` of `ids` lie on a path of a radix tree of runs, and whether all are in use.
 
-    `children` are the runs that begin the paths, by their first id, each with `ids`, `end`, `users` and `children`: those
-    of `ActivePrompts` or of a `kvcache.BlockPool`.
+    `children` are the runs that begin the paths, by their first id, each with `ids`, `end`, `users` and `children`:
+    those of `ActivePrompts` or of a `kvcache.BlockPool`.
     """
     found, used = 0, True
     while found < count and children and (run := children.get(ids[found])) is not None:

@@ -65,7 +65,7 @@ class Limits:
     """How far one decision may go, and what a worker takes.
 
     least_prefill, least_decode  workers that stay up (Dynamo's `min_endpoint`)
-    most_change                  workers of one kind that one decision adds or removes (`max_throughput_scaling_replicas`)
+    most_change                  of one kind that one decision adds or removes (`max_throughput_scaling_replicas`)
     gpus                         that both pools may take together, None for any number (`max_gpu_budget`)
     prefill_gpus, decode_gpus    that one worker of a kind takes
 
@@ -101,7 +101,10 @@ class Limits:
         return self.gpus is None or self.taken(workers) <= self.gpus
 
 
-def wanted(rate: float, prefill_rate: float, decode_rate: float, limits: Limits = Limits()) -> Replicas:
+DEFAULT = Limits()
+
+
+def wanted(rate: float, prefill_rate: float, decode_rate: float, limits: Limits = DEFAULT) -> Replicas:
     """Workers that `rate` requests/s need, if one keeps up `prefill_rate` or `decode_rate`, all in requests/s.
 
     As Dynamo reckons it, in floating point; `replicas` never buys a worker for a rounding error.
@@ -111,7 +114,7 @@ def wanted(rate: float, prefill_rate: float, decode_rate: float, limits: Limits 
     return Replicas(*(max(math.ceil(rate / speed), least) for speed, least in zip(speeds, limits.least, strict=True)))
 
 
-def scale(current: Replicas, target: Replicas, limits: Limits = Limits()) -> Replicas:
+def scale(current: Replicas, target: Replicas, limits: Limits = DEFAULT) -> Replicas:
     """The workers to have next, on the way from `current` to `target`, as Dynamo's throughput scaling decides.
 
     Each kind moves by at most `most_change`, except up to its least. If the GPUs do not suffice, the nearest pair that

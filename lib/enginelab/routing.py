@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from .engine import Engine
-from .kvrouter import ActivePrompts, Weights, choose, cost, known
+from .kvrouter import DEFAULT, ActivePrompts, Weights, choose, cost, known
 from .scheduler import Config, Record
 from .trace import Trace
 from .workload import Request, whole
@@ -47,7 +47,7 @@ def simulate(
     requests: Iterable[Request],
     configs: Sequence[Config],
     policy: str = "round_robin",
-    weights: Weights = Weights(),
+    weights: Weights = DEFAULT,
     seed: int = 0,
 ) -> Trace:
     """What a fleet of engines behind a router makes of a workload; `place` also says who served what.
@@ -68,7 +68,7 @@ def place(
     requests: Iterable[Request],
     configs: Sequence[Config],
     policy: str = "round_robin",
-    weights: Weights = Weights(),
+    weights: Weights = DEFAULT,
     seed: int = 0,
 ) -> Placement:
     """`simulate`, with the worker of each request.
@@ -107,7 +107,7 @@ class Router:
         configs: Sequence[Config],
         record: Record,
         policy: str = "round_robin",
-        weights: Weights = Weights(),
+        weights: Weights = DEFAULT,
         seed: int = 0,
     ):
         if not configs:

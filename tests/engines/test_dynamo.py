@@ -28,7 +28,8 @@ def test_the_planner_decides_as_dynamo_does():
     version, decisions = dynamo_fidelity.ask(dynamo_fidelity.PLANNER, "dynamo_plan.py", cases)
     assert version.startswith("1.6.")
     assert [dynamo_fidelity.decision(case) for case in cases] == decisions
-    assert any(case["gpus"] is not None and sum(now) != sum(case["current"]) for case, now in zip(cases, decisions, strict=True))
+    moved = [case for case, now in zip(cases, decisions, strict=True) if now != case["current"]]
+    assert sum(case["gpus"] is not None for case in moved) >= PLANNED / 4
 
 
 def test_dynamo_plans_the_lesson():
