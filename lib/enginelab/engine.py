@@ -67,6 +67,9 @@ class Engine:
         self.pool = BlockPool(config.num_blocks, config.enable_prefix_caching)
         self._seats, self._budget, self._size = config.max_num_seqs, config.max_num_batched_tokens, config.block_size
         self._costs = config.step_time.coefficients
+        self._surely_fits = FOREVER if config.num_blocks is None else config.num_blocks * config.block_size
+        if not config.enable_chunked_prefill:
+            self._surely_fits = min(self._surely_fits, config.max_num_batched_tokens)
         self.prefill_tokens = 0  # of all that has arrived, still to compute; what waiting prompts will find cached too
         self._arrivals: deque[_Sequence] = deque()
         self._latest = 0
@@ -105,7 +108,7 @@ class Engine:
         if not self.config.enable_prefix_caching or not request.block_ids:
             return 0
         most = (request.prompt_tokens - 1) // self.config.block_size
-        return self.pool.match(request.block_ids, min(most, len(request.block_ids))).blocks
+        return self.pool.match(tuple(request.block_ids), min(most, len(request.block_ids))).blocks
 
     def submit(self, request: Request, index: int, generated: int = 0, transferred: int = 0) -> None:
         """Let `request` arrive at its arrival time; `index` is its place in the record.
@@ -115,7 +118,8 @@ class Engine:
 
         Raises `ValueError` if the engine could never finish it, or if it arrives before one submitted earlier.
         """
-        self.config.check(request, index)
+        if request.prompt_tokens + request.output_tokens > self._surely_fits:
+            self.config.check(request, index)
         if generated or transferred:
             if not 0 <= generated < request.output_tokens:
                 raise ValueError(f"generated must lie below the {request.output_tokens} output tokens: {generated!r}")
@@ -125,8 +129,7 @@ class Engine:
         if at < self._latest:
             raise ValueError(f"request {index} arrives at {request.arrival} s, before one submitted earlier")
         self._latest = at
-        size = self.config.block_size if self.config.enable_prefix_caching else 0
-        self._arrivals.append(_Sequence(at, request, index, generated, transferred, size))
+        self._arrivals.append(_Sequence(at, request, index, generated, transferred, self.pool.caching and self._size))
 
     def advance(self, until: float = math.inf) -> None:
         """Run every step that starts before `until` seconds; without it, until every request is done."""
@@ -382,10 +385,6 @@ class Engine:
         self._look = True
 
     def _release(self, sequence: _Sequence, computed: int, keep: bool) -> None:
-        blocks, pool = -(-computed // self._size), self.pool
-        if pool.caching:
-            full = computed // self._size
-            own = max(0, full - len(sequence.ids))
-            sequence.own = pool.release(sequence.last, own, blocks - full, keep)
-        else:
-            pool.give_back(blocks)
+        full = computed // self._size if self.pool.caching else 0
+        own = full - len(sequence.ids) if full > len(sequence.ids) else 0
+        sequence.own = self.pool.release(sequence.last, own, -(-computed // self._size) - full, keep)

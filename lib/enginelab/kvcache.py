@@ -65,10 +65,10 @@ def replay_hit_rate(blocks: Iterable[Sequence[int]]) -> HitRate:
 class Run:
     """Blocks `start` … `end` - 1 of one prompt, which were filled together and are held by the same requests.
 
-    `ids` is the prompt's tuple of block ids, or None for content that no other request can have; `end` may lie behind the
-    ids, in what a request that is done made of its own. `users` counts the
-    running requests that hold the run. `copies` are runs of one block with the content of this run's first block:
-    vLLM does not merge them, and finds the oldest; `original` is set in such a copy.
+    `ids` is the prompt's tuple of block ids, or None for content that no other request can have; `end` may lie behind
+    the ids, in what a request that is done made of its own. `users` counts the running requests that hold the run.
+    `copies` are runs of one block with the content of this run's first block: vLLM does not merge them, and finds the
+    oldest; `original` is set in such a copy.
     """
 
     __slots__ = ("children", "copies", "end", "ids", "original", "parent", "start", "users")
@@ -219,20 +219,15 @@ class BlockPool:
             twin.copies = [*(twin.copies or ()), run]
         return run
 
-    def give_back(self, blocks: int) -> None:
-        """Take back blocks without content."""
-        self.free += blocks
-        self._blank += blocks
-
     def release(self, last: Run, own: int, blank: int, keep: bool) -> Run | None:
         """Take back a request's blocks: `blank` without content, `own` full of its own content, and its runs.
 
         With `keep` (preemption) the run of the request's own blocks is returned, for `hold_own`.
         """
-        self.give_back(blank)
-        if self.num_blocks is None and not keep:  # nobody will ask for them, and nothing is evicted
-            self.give_back(own)
-            own = 0
+        if self.num_blocks is None and not keep:  # nobody will ask for its own, and nothing is evicted
+            own, blank = 0, blank + own
+        self.free += blank
+        self._blank += blank
         run = None
         if own and not keep and last.parent and last.users == 1 and last.end == len(last.ids) and not last.children:
             last.end += own
