@@ -57,9 +57,10 @@ class Engine:
         engine.advance()                  # until all is done
         record.to_trace(requests)
 
-    A step that starts at the very moment of an arrival serves it: `advance(request.arrival)`, choose, `submit`.
-    Several engines may write into one record. The state that a router asks for is true after `advance`, and cheap:
-    `running`, `waiting`, `prefill_tokens`, `active_blocks`, `overlap(request)`.
+    A step that starts at the very moment of an arrival serves it: a router calls `advance(request.arrival)` on every
+    engine, chooses, and calls `submit` on one. Several engines may write into one record; a step that has started is
+    written down at once, with the time at which it will end. The state that a router asks for is cheap: `running`,
+    `waiting`, `prefill_tokens`, `active_blocks`, `overlap(request)`.
     """
 
     def __init__(self, config: Config, record: Record):
@@ -70,7 +71,9 @@ class Engine:
         self._surely_fits = FOREVER if config.num_blocks is None else config.num_blocks * config.block_size
         if not config.enable_chunked_prefill:
             self._surely_fits = min(self._surely_fits, config.max_num_batched_tokens)
-        self.prefill_tokens = 0  # of all that has arrived, still to compute; what waiting prompts will find cached too
+        self.prefill_tokens = (
+            0  # still to compute for all that was submitted, what waiting prompts will find cached too
+        )
         self._arrivals: deque[_Sequence] = deque()
         self._latest = 0
         self._queue: deque[_Sequence] = deque()
@@ -95,8 +98,8 @@ class Engine:
 
     @property
     def waiting(self) -> int:
-        """Requests that have arrived and are not admitted, preempted ones included."""
-        return len(self._queue)
+        """Requests that were submitted and are not admitted, preempted ones included."""
+        return len(self._queue) + len(self._arrivals)
 
     @property
     def active_blocks(self) -> int:
@@ -129,6 +132,7 @@ class Engine:
         if at < self._latest:
             raise ValueError(f"request {index} arrives at {request.arrival} s, before one submitted earlier")
         self._latest = at
+        self.prefill_tokens += request.prompt_tokens + generated - transferred
         self._arrivals.append(_Sequence(at, request, index, generated, transferred, self.pool.caching and self._size))
 
     def advance(self, until: float = math.inf) -> None:
@@ -140,10 +144,8 @@ class Engine:
                 if not running and not queue and self._now < arrivals[0].at < limit:
                     self._now = arrivals[0].at
                 while arrivals and arrivals[0].at <= self._now:
-                    sequence = arrivals.popleft()
-                    self.prefill_tokens += sequence.target - sequence.transferred
                     self._look |= not queue
-                    queue.append(sequence)
+                    queue.append(arrivals.popleft())
             if self._now >= limit or not (running or queue):
                 return
             if self._prefilling is not None or (queue and self._look and len(running) < self._seats):
