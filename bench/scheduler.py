@@ -7,8 +7,10 @@ The trace is read from the folder ENGINELAB_DATA; without it, lengths of about t
     python bench/scheduler.py [most]      the longest run has `most` requests, one million unless told
 """
 
+import cProfile
 import gc
 import os
+import pstats
 import runpy
 import sys
 import time
@@ -50,6 +52,15 @@ def seconds(function, *arguments, runs=5):
     return min(times)
 
 
+def profile(requests, functions=8):
+    """Print where the time goes: share of each function's own time, of all under the profiler."""
+    profiler = cProfile.Profile()
+    profiler.runcall(simulate, requests, CONFIG)
+    stats = pstats.Stats(profiler)
+    own = sorted(((row[2], name) for (_, _, name), row in stats.stats.items()), reverse=True)[:functions]
+    print("time goes to        " + ", ".join(f"{name} {time / stats.total_tt:.0%}" for time, name in own))
+
+
 def main(most=1_000_000):
     rows = lengths()
     plain = runpy.run_path(str(ROOT / "tests" / "plain_engine.py"))["PlainEngine"]
@@ -60,6 +71,7 @@ def main(most=1_000_000):
     print(f"engine model        {len(few) / ours:12,.0f} requests/s   {slow / ours:,.0f} times the plain loop")
     for name, config in (("engine model", CONFIG), ("with prefix caching", CACHING)):
         print(f"{name:<20}{10_000 / seconds(simulate, requests, config):12,.0f} requests/s   (10,000 requests)")
+    profile(requests)
     count = 100_000
     while count <= most:
         requests = requests_of(count, rows)

@@ -65,9 +65,10 @@ def replay_hit_rate(blocks: Iterable[Sequence[int]]) -> HitRate:
 class Run:
     """Blocks `start` … `end` - 1 of one prompt, which were filled together and are held by the same requests.
 
-    `ids` is the prompt's tuple of block ids, or None for content that no other request can have. `users` counts the
-    running requests that hold the run. `copies` are runs of one block with the content of this run's first block:
-    vLLM does not merge them, and finds the oldest; `original` is set in such a copy.
+    `ids` is the prompt's tuple of block ids, or None for content that no other request can have; `end` may lie behind
+    the ids, in what a request that is done made of its own. `users` counts the running requests that hold the run.
+    `copies` are runs of one block with the content of this run's first block: vLLM does not merge them, and finds the
+    oldest; `original` is set in such a copy.
     """
 
     __slots__ = ("children", "copies", "end", "ids", "original", "parent", "start", "users")
@@ -121,7 +122,7 @@ class BlockPool:
             child = run.children.get(ids[found])
             if child is None:
                 break
-            run, length = child, child.end - child.start
+            run, length = child, min(child.end, len(child.ids)) - child.start
             inside = length if length < most - found else most - found
             if child.ids[child.start : child.start + inside] != ids[found : found + inside]:
                 inside = next(i for i in range(inside) if child.ids[child.start + i] != ids[found + i])
@@ -154,8 +155,11 @@ class BlockPool:
         for copy in head.copies or ():
             copy.original = head
         run.parent.children[run.ids[run.start]] = head
-        run.parent, run.start = head, head.end
-        head.children = {run.ids[run.start]: run}
+        if head.end < len(run.ids):
+            run.parent, run.start = head, head.end
+            head.children = {run.ids[run.start]: run}
+        else:  # the rest is a former request's own
+            run.ids, run.parent, run.start, run.end = None, None, 0, run.end - head.end
         return head
 
     def hold_own(self, run: Run) -> int:
@@ -215,25 +219,22 @@ class BlockPool:
             twin.copies = [*(twin.copies or ()), run]
         return run
 
-    def give_back(self, blocks: int) -> None:
-        """Take back blocks without content."""
-        self.free += blocks
-        self._blank += blocks
-
     def release(self, last: Run, own: int, blank: int, keep: bool) -> Run | None:
         """Take back a request's blocks: `blank` without content, `own` full of its own content, and its runs.
 
         With `keep` (preemption) the run of the request's own blocks is returned, for `hold_own`.
         """
-        self.give_back(blank)
-        if self.num_blocks is None and not keep:  # nobody will ask for them, and nothing is evicted
-            self.give_back(own)
-            own = 0
-        self.free += own
+        if self.num_blocks is None and not keep:  # nobody will ask for its own, and nothing is evicted
+            own, blank = 0, blank + own
+        self.free += blank
+        self._blank += blank
         run = None
-        if own:
+        if own and not keep and last.parent and last.users == 1 and last.end == len(last.ids) and not last.children:
+            last.end += own
+        elif own:
             run = Run(None, 0, own, None)
             self._idle[run] = None
+            self.free += own
         while last.parent is not None:
             last.users -= 1
             if not last.users:
