@@ -202,8 +202,8 @@ def known(ids: tuple[int, ...], count: int, children: dict | None) -> tuple[int,
     found, used = 0, True
     while found < count and children and (run := children.get(ids[found])) is not None:
         stop = run.end
-        if stop > count:
-            stop = count
+        if stop > count or stop > len(run.ids):  # behind its ids a run holds what no other prompt can have
+            stop = min(count, len(run.ids))
         used = used and run.users > 0
         if run.ids[stop - 1] != ids[stop - 1]:
             return common(run.ids, ids, found, stop), used
