@@ -164,33 +164,31 @@ class _Worker:
         self.cache = self.engine.pool.root
         self.requests = self.prefill_tokens = self.other_blocks = 0
         self.prompts = ActivePrompts()
-        self.quiet = 0.0
+        self.quiet = self._engine_quiet = 0.0
         self._prefills: deque[tuple[int, int]] = deque()  # first tokens come in the order of arrival
         self._booked: dict[int, tuple[object, int]] = {}
 
     def catch_up(self, now: float) -> None:
         """Learn what has happened before `now` or at it."""
-        engine, left, prefills = self.engine, self.engine.left, self._prefills
-        last, first = self.record.last_token, self.record.first_token
-        engine.advance(now)
-        quiet = engine.quiet_until
-        while prefills:
-            index, tokens = prefills[0]
-            at = first[index]
-            if not at <= now:
-                quiet = min(quiet, at) if at > now else 0.0
-                break
-            self.prefill_tokens -= tokens
-            prefills.popleft()
-        while left:
-            at = last[left[0]]
-            if at > now:
-                quiet = min(quiet, at)
-                break
-            self.requests -= 1
-            run, others = self._booked.pop(left.popleft())
-            self.other_blocks -= others
-            self.prompts.remove(run)
+        if now >= self._engine_quiet:
+            self.engine.advance(now)
+            self._engine_quiet = self.engine.quiet_until
+        quiet, prefills, left = self._engine_quiet, self._prefills, self.engine.left
+        if prefills:
+            first = self.record.first_token
+            while prefills and first[prefills[0][0]] <= now:
+                self.prefill_tokens -= prefills.popleft()[1]
+            if prefills and (at := first[prefills[0][0]]) < quiet:
+                quiet = at
+        if left:
+            last = self.record.last_token
+            while left and last[left[0]] <= now:
+                self.requests -= 1
+                run, others = self._booked.pop(left.popleft())
+                self.other_blocks -= others
+                self.prompts.remove(run)
+            if left and last[left[0]] < quiet:
+                quiet = last[left[0]]
         self.quiet = quiet
 
     def cached(self, ids: tuple[int, ...], count: int, now: float) -> int:
@@ -210,7 +208,7 @@ class _Worker:
         self.other_blocks += full - count
         self.prefill_tokens += prefill_tokens
         self.requests += 1
-        self.quiet = 0.0
+        self.quiet = self._engine_quiet = 0.0
 
 
 # Each policy answers with a worker and how many tokens of the prompt it has cached; None if it keeps no books.
@@ -258,14 +256,15 @@ class _KvAware:
         for worker in self.workers:
             if now >= worker.quiet:
                 worker.catch_up(now)
-            prompts = worker.prompts
-            cached, blocks = 0, prompts.blocks + worker.other_blocks + full
+            prompts, cached = worker.prompts, 0
+            blocks = prompts.blocks + worker.other_blocks + full
             if (runs := worker.cache.children) and begin in runs:
                 cached = worker.cached(ids, count, now)
             if begin in prompts.root:
                 blocks -= known(ids, count, prompts.root)[0]
             loads.append((cached, worker.prefill_tokens, blocks, worker.requests))
-        least = min([load[1] for load in loads]) if self.weights.overlap_score_credit_decay else 0
-        prices = [cost(prompt, *load, size, self.weights, least) for load in loads]
-        chosen = choose(prices, self.weights.temperature, self.draw)
+        weights = self.weights
+        least = min([load[1] for load in loads]) if weights.overlap_score_credit_decay else 0
+        prices = [cost(prompt, a, b, c, d, size, weights, least) for a, b, c, d in loads]
+        chosen = choose(prices, weights.temperature, self.draw)
         return chosen, loads[chosen][0] * size
