@@ -244,7 +244,8 @@ def test_a_fault_outside_the_cells_fails_the_build_as_often_as_it_is_built(book)
 
 LAYERS = {
     "facts": {"workload", "trace", "hardware", "engines", "commands", "flags", "table"},
-    "models": {"batching", "roofline", "routing", "planner", "choosing"},
+    "models": {"batching", "roofline", "kvcache", "step_time", "engine", "scheduler", "calibration", "routing", "planner",
+               "choosing"},  # fmt: skip
     "runs": {"environments", "preflight", "server", "supervisor", "logs", "client", "load"},
     "pictures": {"plot"},
 }

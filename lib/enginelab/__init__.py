@@ -3,7 +3,7 @@
 Four layers; a module imports from its own layer or an earlier one:
 
 facts     workload, trace, table, hardware, flags, commands, engines
-models    batching, roofline, routing, planner, choosing
+models    batching, roofline, kvcache, step_time, engine, scheduler, calibration, routing, planner, choosing
 runs      environments, preflight, logs, supervisor, server, client, load
 pictures  plot
 
