@@ -245,7 +245,8 @@ def test_a_fault_outside_the_cells_fails_the_build_as_often_as_it_is_built(book)
 LAYERS = {
     "facts": {"workload", "trace", "hardware", "engines", "commands", "flags", "table"},
     "models": {"batching", "roofline", "routing", "planner", "choosing"},
-    "runs": {"environments", "preflight", "server", "supervisor", "logs", "client", "load"},
+    "runs": {"environments", "preflight", "server", "supervisor", "logs", "client", "load"}
+    | {"progress", "kept", "sweep"},
     "pictures": {"plot"},
 }
 ENGINES = {"torch", "vllm", "sglang", "tensorrt_llm", "IPython"}
