@@ -4,7 +4,7 @@ Four layers; a module imports from its own layer or an earlier one:
 
 facts     workload, trace, table, hardware, flags, commands, engines
 models    batching, roofline, kvcache, step_time, engine, scheduler, calibration, routing, planner, choosing
-runs      environments, preflight, logs, supervisor, server, client, load
+runs      environments, preflight, logs, supervisor, server, client, load, sweep, kept, progress
 pictures  plot
 
 Facts and models need the standard library alone, so the same code runs in a browser.
