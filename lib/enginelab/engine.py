@@ -1,0 +1,391 @@
+"""The engine behind `scheduler.simulate`, fed as time goes on, with every stretch of equal steps done at once. (Chapter 2.)
+
+`scheduler` says what the rules are. Between two events (an arrival, a finish, a block too few) every step is alike:
+each running request gets one token. `Engine` computes such a stretch at once. Its time is the sum of an arithmetic
+series, since the context that a step reads grows by one token a request; a histogram of the steps at which requests
+begin a new block tells how many blocks the stretch needs. Every other step is computed as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from .kvcache import BlockPool
+from .step_time import PICOSECONDS, clock
+from .workload import Request
+
+if TYPE_CHECKING:
+    from .scheduler import Config, Record
+
+FOREVER = 1 << 100
+ORDER = 48  # bits of the order of admission in a heap entry, below the step at which the request finishes
+MASK = (1 << ORDER) - 1
+
+
+class _Sequence:
+    """A request in the engine.
+
+    at        when it arrives, on the models' clock
+    done      output tokens that it had when it was last put into the queue
+    target    tokens to compute before the next one comes: the prompt, and after a preemption the output so far
+    computed  how many of them have been, while it prefills
+    since     the step after the last of these, from when it decodes
+    """
+
+    __slots__ = (
+        *("at", "index", "prompt", "output", "ids", "done", "transferred"),
+        *("target", "computed", "chunk", "order", "since", "residue", "last", "own"),
+    )
+
+    def __init__(self, at: int, request: Request, index: int, done: int, transferred: int, size: int):
+        self.at, self.index, self.prompt, self.output = at, index, request.prompt_tokens, request.output_tokens
+        self.ids = tuple(request.block_ids[: self.prompt // size]) if size and request.block_ids else ()
+        self.done, self.transferred, self.target = done, transferred, self.prompt + done
+        self.order, self.own = -1, None
+
+
+class Engine:
+    """One engine, fed as time goes on.
+
+        record = Record(len(requests))
+        engine = Engine(config, record)
+        engine.submit(requests[0], 0)     # arrivals may lie ahead, but must be submitted in order
+        engine.advance(12.5)              # every step that starts before 12.5 s
+        engine.advance()                  # until all is done
+        record.to_trace(requests)
+
+    A step that starts at the very moment of an arrival serves it: `advance(request.arrival)`, choose, `submit`.
+    Several engines may write into one record. The state that a router asks for is true after `advance`, and cheap:
+    `running`, `waiting`, `prefill_tokens`, `active_blocks`, `overlap(request)`.
+    """
+
+    def __init__(self, config: Config, record: Record):
+        self.config, self.record = config, record
+        self.pool = BlockPool(config.num_blocks, config.enable_prefix_caching)
+        self._seats, self._budget, self._size = config.max_num_seqs, config.max_num_batched_tokens, config.block_size
+        self._costs = config.step_time.coefficients
+        self.prefill_tokens = 0  # of all that has arrived, still to compute; what waiting prompts will find cached too
+        self._arrivals: deque[_Sequence] = deque()
+        self._latest = 0
+        self._queue: deque[_Sequence] = deque()
+        self._look = True  # whether the head of the queue might be admitted now
+        self._running: dict[int, _Sequence] = {}  # by order of admission
+        self._admitted = 0
+        self._prefilling: _Sequence | None = None  # cut by the budget, so it is the last of the running
+        self._finishes: list[int] = []  # a heap; the entries of preempted requests stay until they come up
+        self._next_finish = FOREVER
+        self._need = [0] * config.block_size  # how many decoding requests begin a block in steps of each residue
+        self._now = self._step = self._context = 0  # the context is that of all decoding requests together
+
+    @property
+    def now(self) -> float:
+        """When the next step can start, seconds."""
+        return self._now / PICOSECONDS
+
+    @property
+    def running(self) -> int:
+        """Requests that are admitted and not done."""
+        return len(self._running)
+
+    @property
+    def waiting(self) -> int:
+        """Requests that have arrived and are not admitted, preempted ones included."""
+        return len(self._queue)
+
+    @property
+    def active_blocks(self) -> int:
+        """KV blocks that running requests hold; one that several share counts once."""
+        return self.pool.held
+
+    def overlap(self, request: Request) -> int:
+        """Leading blocks of the request's prompt that it would find in the prefix cache if it were admitted now."""
+        if not self.config.enable_prefix_caching or not request.block_ids:
+            return 0
+        most = (request.prompt_tokens - 1) // self.config.block_size
+        return self.pool.match(request.block_ids, min(most, len(request.block_ids))).blocks
+
+    def submit(self, request: Request, index: int, generated: int = 0, transferred: int = 0) -> None:
+        """Let `request` arrive at its arrival time; `index` is its place in the record.
+
+        generated    output tokens that another engine has made already: this one makes the others
+        transferred  leading tokens whose KV arrives with it: they take blocks, but no computing
+
+        Raises `ValueError` if the engine could never finish it, or if it arrives before one submitted earlier.
+        """
+        self.config.check(request, index)
+        if generated or transferred:
+            if not 0 <= generated < request.output_tokens:
+                raise ValueError(f"generated must lie below the {request.output_tokens} output tokens: {generated!r}")
+            if not 0 <= transferred < request.prompt_tokens + generated:
+                raise ValueError(f"transferred must leave request {index} a token to compute: {transferred!r}")
+        at = clock(request.arrival)
+        if at < self._latest:
+            raise ValueError(f"request {index} arrives at {request.arrival} s, before one submitted earlier")
+        self._latest = at
+        size = self.config.block_size if self.config.enable_prefix_caching else 0
+        self._arrivals.append(_Sequence(at, request, index, generated, transferred, size))
+
+    def advance(self, until: float = math.inf) -> None:
+        """Run every step that starts before `until` seconds; without it, until every request is done."""
+        limit = FOREVER if until == math.inf else clock(until)
+        arrivals, queue, running = self._arrivals, self._queue, self._running
+        while True:
+            if arrivals:
+                if not running and not queue and self._now < arrivals[0].at < limit:
+                    self._now = arrivals[0].at
+                while arrivals and arrivals[0].at <= self._now:
+                    sequence = arrivals.popleft()
+                    self.prefill_tokens += sequence.target - sequence.transferred
+                    self._look |= not queue
+                    queue.append(sequence)
+            if self._now >= limit or not (running or queue):
+                return
+            if self._prefilling is not None or (queue and self._look and len(running) < self._seats):
+                self._mixed_step()
+            elif not self._jump(limit):
+                self._mixed_step()
+
+    def _jump(self, limit: int) -> bool:
+        """Do all steps to the next event, in which every running request decodes; False if not one has the blocks."""
+        count = len(self._running)
+        steps = self._next_finish - self._step
+        fixed, _, per_sequence, per_kv_token, per_token = self._costs
+        first = fixed + per_sequence * count + per_kv_token * self._context
+        growth = per_kv_token * count
+        if per_token and first < per_token * count:  # bound by compute: up to the kink all steps take the same
+            if growth:
+                steps = min(steps, -((first - per_token * count) // growth))
+            first, growth = per_token * count, 0
+        time = steps * first + growth * (steps * (steps - 1) >> 1)
+        if self._arrivals and not self._queue and self._arrivals[0].at < limit:
+            limit = self._arrivals[0].at
+        room = limit - self._now
+        if time > room:  # the first step boundary at or after the limit
+            half = first - growth / 2
+            steps = max(1, int(2 * room / (half + math.sqrt(half * half + 2.0 * growth * room))))
+            while (time := steps * first + growth * (steps * (steps - 1) >> 1)) < room:
+                steps += 1
+            while steps > 1 and (less := time - first - growth * (steps - 1)) >= room:
+                steps, time = steps - 1, less
+        blocks = self._blocks(steps, count)
+        if blocks > self.pool.free:
+            steps = self._lasting(count)
+            if not steps:
+                return False
+            time = steps * first + growth * (steps * (steps - 1) >> 1)
+            blocks = self._blocks(steps, count)
+        if blocks:
+            self.pool.take(blocks)
+        if self.record.detailed:
+            self.record.note(self._now, first, growth, steps, {s.index: 1 for s in self._running.values()})
+        self._now += time
+        self._step += steps
+        self._context += count * steps
+        if self._step == self._next_finish:
+            self._finish_decoding()
+        return True
+
+    def _blocks(self, steps: int, count: int) -> int:
+        """Blocks that `count` decoding requests begin in the next `steps` steps."""
+        size, residue = self._size, self._step % self._size
+        rounds, rest = divmod(steps, size)
+        end = residue + rest
+        if end <= size:
+            return rounds * count + sum(self._need[residue:end])
+        return (rounds + 1) * count - sum(self._need[end - size : residue])
+
+    def _lasting(self, count: int) -> int:
+        """For how many steps the free blocks last."""
+        rounds, left = divmod(self.pool.free, count)
+        steps = rounds * self._size
+        while left >= (begin := self._need[(self._step + steps) % self._size]):
+            left -= begin
+            steps += 1
+        return steps
+
+    def _mixed_step(self) -> None:
+        """One step as it is: blocks for the running, or preemption; then admissions; then the time it takes."""
+        pool, running, queue, prefills, preempted = self.pool, self._running, self._queue, [], ()
+        budget, tokens = self._budget, 0
+        blocks = self._need[self._step % self._size]
+        sequence = self._prefilling
+        if sequence is not None:
+            sequence.chunk = min(sequence.target - sequence.computed, budget - len(running) + 1)
+            blocks += self._more_blocks(sequence)
+        if blocks > pool.free:
+            preempted = self._preempt_until_it_fits()
+        elif blocks:
+            pool.take(blocks)
+        decoding, context = len(running), self._context
+        budget -= decoding
+        if self._prefilling is not None:
+            prefills.append(sequence)
+            decoding, tokens, context = decoding - 1, sequence.chunk, context + sequence.computed
+            budget -= tokens - 1
+            self._prefill(sequence)
+        self._look = True
+        if not preempted:
+            while queue and budget and len(running) < self._seats:
+                sequence = queue[0]
+                if not self._admit(sequence, budget):
+                    self._look = bool(prefills)  # without them it is not the budget, and only a finish changes the rest
+                    break
+                prefills.append(sequence)
+                chunk = sequence.chunk
+                tokens, budget, context = tokens + chunk, budget - chunk, context + sequence.computed - chunk
+        if not decoding and not prefills:
+            if not preempted:
+                raise ValueError(
+                    f"request {queue[0].index} has {queue[0].target} tokens to compute again after a preemption: "
+                    f"without chunked prefill, max_num_batched_tokens = {self._budget} is too few"
+                )
+            return
+        fixed, per_prefill_token, per_sequence, per_kv_token, per_token = self._costs
+        time = fixed + per_prefill_token * tokens + per_sequence * decoding + per_kv_token * context
+        if per_token and time < per_token * (tokens + decoding):
+            time = per_token * (tokens + decoding)
+        if self.record.detailed:
+            computed = {s.index: 1 for s in running.values()} | {s.index: s.chunk for s in prefills}
+            silent = {s.index for s in prefills if s.computed < s.target}
+            self.record.note(self._now, time, 0, 1, computed, preempted, silent)
+        self._now += time
+        self._step += 1
+        self._context += decoding
+        if self._step == self._next_finish:
+            self._finish_decoding()
+        self._prefilling = None
+        for sequence in prefills:
+            if sequence.computed == sequence.target:
+                self._give_token(sequence)
+            else:
+                self._prefilling = sequence
+
+    def _admit(self, sequence: _Sequence, budget: int) -> bool:
+        """Admit the head of the queue if there are blocks for all of its tokens; False if it must wait."""
+        pool, size, target = self.pool, self._size, sequence.target
+        found = own = idle = 0
+        if sequence.ids or sequence.own:
+            shared = len(sequence.ids)
+            match = pool.match(sequence.ids, min(shared, (target - 1) // size))
+            found, idle = match.blocks, match.idle
+            if sequence.own and found == shared:
+                own = sequence.own.end
+        context = (found + own) * size
+        if sequence.transferred > context:
+            context = sequence.transferred
+        chunk = target - context
+        if chunk > budget:
+            if not self.config.enable_chunked_prefill:
+                return False
+            chunk = budget
+        if -(-target // size) - found + idle > pool.free:
+            return False
+        sequence.last = pool.hold(match) if found else pool.root
+        if own:
+            pool.hold_own(sequence.own)
+        sequence.own = None
+        pool.take(-(-(context + chunk) // size) - found - own)
+        if sequence.order < 0:
+            self.record.scheduled[sequence.index] = self._now / PICOSECONDS
+            self.record.cached_tokens[sequence.index] = (found + own) * size
+        self.prefill_tokens -= context - sequence.transferred
+        sequence.transferred = 0
+        sequence.order = self._admitted
+        self._admitted += 1
+        self._running[sequence.order] = self._queue.popleft()
+        sequence.computed, sequence.chunk = context, chunk
+        self._prefill(sequence)
+        return True
+
+    def _prefill(self, sequence: _Sequence) -> None:
+        """Compute a chunk; what it fills can be found by requests that are admitted later in this very step."""
+        sequence.computed += sequence.chunk
+        self.prefill_tokens -= sequence.chunk
+        if sequence.ids:
+            full = min(len(sequence.ids), sequence.computed // self._size)
+            sequence.last = self.pool.fill(sequence.last, sequence.ids, full)
+
+    def _more_blocks(self, sequence: _Sequence) -> int:
+        return -(-(sequence.computed + sequence.chunk) // self._size) + (-sequence.computed // self._size)
+
+    def _preempt_until_it_fits(self) -> tuple[int, ...]:
+        """Give the running their blocks one by one, preempting the last admitted when none is free; who was."""
+        pool, running, residue, preempted = self.pool, self._running, self._step % self._size, []
+        for order, sequence in list(running.items()):
+            if order not in running:  # preempted for one before it, like all after it
+                break
+            cut = sequence is self._prefilling
+            blocks = self._more_blocks(sequence) if cut else int(sequence.residue == residue)
+            while blocks > pool.free and order in running:
+                preempted.append(self._preempt(running.popitem()[1]))
+            if order in running:
+                pool.take(blocks)
+        self._find_next_finish()
+        return tuple(preempted)
+
+    def _preempt(self, sequence: _Sequence) -> int:
+        if sequence is self._prefilling:
+            self._prefilling = None
+            self.prefill_tokens += sequence.computed
+        else:
+            made = self._step - sequence.since
+            sequence.computed = sequence.target + made
+            sequence.done += made
+            sequence.target = sequence.computed + 1
+            self._need[sequence.residue] -= 1
+            self._context -= sequence.computed
+            self.prefill_tokens += sequence.target
+        self._release(sequence, sequence.computed, keep=True)
+        self._queue.appendleft(sequence)
+        return sequence.index
+
+    def _give_token(self, sequence: _Sequence) -> None:
+        """All tokens are computed: the next one comes, the first of all unless it was preempted; then it decodes."""
+        sequence.done += 1
+        if sequence.done == 1:
+            self.record.first_token[sequence.index] = self._now / PICOSECONDS
+        finish = self._step + sequence.output - sequence.done
+        if finish == self._step:
+            del self._running[sequence.order]
+            self._leave(sequence)
+            return
+        sequence.since = self._step
+        sequence.residue = (self._step - sequence.target) % self._size
+        self._need[sequence.residue] += 1
+        self._context += sequence.target
+        heappush(self._finishes, (finish << ORDER) + sequence.order)
+        if finish < self._next_finish:
+            self._next_finish = finish
+
+    def _finish_decoding(self) -> None:
+        finishes = self._finishes
+        while finishes and finishes[0] >> ORDER == self._step:
+            sequence = self._running.pop(heappop(finishes) & MASK, None)
+            if sequence is not None:
+                self._need[sequence.residue] -= 1
+                self._context -= sequence.prompt + sequence.output - 1
+                self._leave(sequence)
+        self._find_next_finish()
+
+    def _find_next_finish(self) -> None:
+        finishes = self._finishes
+        while finishes and finishes[0] & MASK not in self._running:
+            heappop(finishes)
+        self._next_finish = finishes[0] >> ORDER if finishes else FOREVER
+
+    def _leave(self, sequence: _Sequence) -> None:
+        self.record.last_token[sequence.index] = self._now / PICOSECONDS
+        self._release(sequence, sequence.prompt + sequence.output - 1, False)
+        self._look = True
+
+    def _release(self, sequence: _Sequence, computed: int, keep: bool) -> None:
+        blocks, pool = -(-computed // self._size), self.pool
+        if pool.caching:
+            full = computed // self._size
+            own = max(0, full - len(sequence.ids))
+            sequence.own = pool.release(sequence.last, own, blocks - full, keep)
+        else:
+            pool.give_back(blocks)
