@@ -243,8 +243,19 @@ def test_a_fault_outside_the_cells_fails_the_build_as_often_as_it_is_built(book)
 # --- the library's order ------------------------------------------------------------------------------------------
 
 LAYERS = {
-    "facts": {"workload", "trace", "hardware", "engines", "commands", "flags", "table"},
-    "models": {"batching", "roofline", "routing", "planner", "choosing"},
+    "facts": {"workload", "trace", "hardware", "engines", "commands", "flags", "table", "fidelity"},
+    "models": {
+        "batching",
+        "roofline",
+        "kvcache",
+        "step_time",
+        "calibration",
+        "engine",
+        "scheduler",
+        "routing",
+        "planner",
+        "choosing",
+    },
     "runs": {"environments", "preflight", "server", "supervisor", "logs", "client", "load"},
     "pictures": {"plot"},
 }
