@@ -45,7 +45,7 @@ class Pool:
 
 
 class PlainEngine:
-    """Run it with `run()`; then `steps`, and by index `scheduled` (picoseconds), `cached` and `token_times` (seconds)."""
+    """After `run()`: `steps`, and by index `scheduled` (picoseconds), `cached` and `token_times` (seconds)."""
 
     def __init__(self, requests, config):
         self.requests, self.config = requests, config

@@ -44,9 +44,9 @@ def random_case(seed):
     budget = draw.choice([draw.randint(1, 20), draw.randint(20, 200), 2048])
     if not chunked:
         budget = max(budget, *(r.prompt_tokens + r.output_tokens for r in requests))
-    some = draw.choice
-    step_time = StepTime(some([0.01, 0.001]), some([0, 1e-4]), some([0, 1e-4]), some([0, 1e-7, 1e-5]), some([0, 0, 1e-3]))
-    return requests, Config(some([1, 4, 256]), budget, blocks, size, draw.random() < 0.6, chunked, step_time)
+    choices = ([0.01, 0.001], [0, 1e-4], [0, 1e-4], [0, 1e-7, 1e-5], [0, 0, 1e-3])
+    step_time = StepTime(*map(draw.choice, choices))
+    return requests, Config(draw.choice([1, 4, 256]), budget, blocks, size, draw.random() < 0.6, chunked, step_time)
 
 
 @pytest.mark.parametrize("part", range(10))
@@ -80,7 +80,8 @@ def test_properties_of_the_trace():
         assert all(list(times) == sorted(times) for times in trace.token_times)
         assert all(at >= r.arrival for at, r in zip(trace.scheduled, requests, strict=True))
         assert all(a < b for a, b in zip(trace.scheduled, trace.first_token, strict=True))
-        assert (trace.first_token, trace.last_token) == tuple(zip(*((t[0], t[-1]) for t in trace.token_times), strict=True))
+        assert trace.first_token == tuple(times[0] for times in trace.token_times)
+        assert trace.last_token == tuple(times[-1] for times in trace.token_times)
         assert all(a.end <= b.start for a, b in zip(record.steps, record.steps[1:], strict=False))
         assert all(0 < sum(s.tokens.values()) <= config.max_num_batched_tokens for s in record.steps)
         assert all(len(s.tokens) <= config.max_num_seqs for s in record.steps)
@@ -111,10 +112,8 @@ def test_the_worked_example_of_the_lesson_takes_eight_steps():
     slots = batching.continuous(lengths, slots=4)
     assert len(steps) == slots.steps == 8
     for index, run in enumerate(slots.runs):
-        assert [number for number, s in enumerate(steps, 1) if index in s.tokens][:: run.last_step - run.first_step] == [
-            run.first_step,
-            run.last_step,
-        ]
+        ran = [number for number, step in enumerate(steps, 1) if index in step.tokens]
+        assert ran == list(range(run.first_step, run.last_step + 1))
 
 
 def test_a_prompt_is_cut_to_the_budget_and_decodes_go_first():

@@ -17,16 +17,18 @@ from .step_time import StepTime
 from .trace import Trace, percentile
 from .workload import Request, whole
 
-UNSEEN = 5.0  # how much less a request weighs that decoded beside others which the trace does not hold
-FIRST_TOKEN = 0.3  # weight of the relative error of the first token, which steps quantise, beside those of E2E and TPOT
+UNSEEN = 5.0  # a request weighs up to six times less where it decoded beside others that the trace does not hold
+FIRST_TOKEN = 0.3  # weight of the first token's error, beside those of E2E and TPOT
+# How the parts of a decode step that grow with sequences and with context compare to the fixed part, as logarithms.
+STARTS = ((-2.0, -2.0), (0.0, -2.0), (-2.0, 0.0), (-1.0, -1.0), (0.0, 0.0))
 
 
 def fit(run: Trace, config: Config, workers: int = 1) -> StepTime:
     """The affine `StepTime` with which `workers` engines of `config`, fed round robin, best explain a measured run.
 
     `config.step_time` is not used. What counts is the mean absolute relative error of E2E and TPOT, and a little of
-    TTFT. The run may be the first part of a longer one (`Trace.first`): the search is started both as if nothing
-    came after it and as if the same load came again, and goes on with what fits better.
+    TTFT. The run may be the first part of a longer one (`Trace.first`): nothing may have come after it, or more of the
+    same; what explains the run better is assumed.
 
     Takes a few seconds for some hundred requests. Raises `ValueError` if the run has fewer than ten requests with at
     least two tokens, or one that the engine could never finish.
@@ -34,22 +36,20 @@ def fit(run: Trace, config: Config, workers: int = 1) -> StepTime:
     workers = whole("workers", workers, least=1)
     if sum(r.output_tokens > 1 for r in run.requests) < 10:
         raise ValueError("a fit needs at least 10 requests with two or more output tokens")
-    start = [math.log(value) for value in _guess(run, workers)]
+    step, prefill = _guess(run)
     alone, followed = _Loss(run, config, workers, run.requests), _Loss(run, config, workers, _again(run.requests))
-    tries = [(*_minimise(loss, start, 0.3, 60), loss) for loss in (alone, followed)]
-    _, point, loss = min(tries, key=lambda tried: tried[0])
-    _, point = _minimise(loss, point, 0.3, 80)
-    _, point = _minimise(loss, point, -0.15, 80)
-    return _from_logarithms(point)
+    middle = [step, prefill, -1.0, -1.0]
+    loss = min(alone, followed, key=lambda loss: _minimise(loss, middle, 0.5, 30)[0])
+    ends = sorted(_minimise(loss, [step, prefill, *parts], 0.5, 30) for parts in STARTS)[:2]
+    for size in (0.5, -0.5, 0.2):
+        ends = [_minimise(loss, point, size, 50) for _, point in ends]
+    return loss.step_time(min(ends)[1])
 
 
-def _guess(run: Trace, workers: int) -> tuple[float, float, float, float]:
-    """Coefficients of the right order: half of a decode step is fixed, the rest goes to sequences and context."""
-    decode = percentile(run.tpot, 20)
-    running = max(1.0, sum(b - a for a, b in zip(run.first_token, run.last_token, strict=True)) / run.duration / workers)
-    context = running * sum(r.prompt_tokens + r.output_tokens / 2 for r in run.requests) / len(run.requests)
-    prefill = percentile([ttft / r.prompt_tokens for ttft, r in zip(run.ttft, run.requests, strict=True)], 10)
-    return max(decode / 2, 1e-6), max(prefill / 2, 1e-9), decode / 10 / running, decode / 4 / context
+def _guess(run: Trace) -> tuple[float, float]:
+    """The logarithms of the seconds of a typical decode step and of a prefilled token, to begin with."""
+    prefill = [ttft / r.prompt_tokens for ttft, r in zip(run.ttft, run.requests, strict=True)]
+    return math.log(max(percentile(run.tpot, 30), 1e-6)), math.log(max(percentile(prefill, 10) / 2, 1e-9))
 
 
 def _again(requests: Sequence[Request]) -> list[Request]:
@@ -59,16 +59,20 @@ def _again(requests: Sequence[Request]) -> list[Request]:
     return [*requests, *later]
 
 
-def _from_logarithms(point: Sequence[float]) -> StepTime:
-    fixed, *others = (math.exp(min(value, 10.0)) for value in point)
-    return StepTime(max(fixed, 1e-9), *others)
-
-
 class _Loss:
-    """How badly coefficients, given as logarithms, explain `run` when `load` is what the engines serve."""
+    """How badly a point explains `run` when `load` is what the engines serve.
+
+    A point is what latencies determine one by one, as logarithms: the time of a decode step at the run's mean number
+    of sequences and mean context; the time of a prefilled token; and how the sequences' and the context's parts of that
+    step compare to its fixed part. (The coefficients themselves make up for one another.)
+    """
 
     def __init__(self, run: Trace, config: Config, workers: int, load: Sequence[Request]):
         self.run, self.config, self.workers, self.load = run, config, workers, load
+        busy = sum(b - a for a, b in zip(run.first_token, run.last_token, strict=True))
+        self.sequences = max(1.0, busy / run.duration / workers)
+        self.context = self.sequences * sum(r.prompt_tokens + r.output_tokens / 2 for r in run.requests)
+        self.context /= len(run.requests)
         self.weights = [1.0] * len(run.requests)
         if len(load) > len(run.requests):
             known_until = max(run.scheduled or [r.arrival for r in run.requests])
@@ -76,18 +80,22 @@ class _Loss:
                 beside_unseen = max(0.0, last - max(first, known_until))
                 self.weights[index] = 1 / (1 + UNSEEN * beside_unseen / max(last - first, 1e-9))
 
-    def __call__(self, logarithms: Sequence[float]) -> float:
-        step_time = _from_logarithms(logarithms)
-        record = self._simulate(replace(self.config, step_time=step_time))
-        run, total = self.run, 0.0
+    def step_time(self, point: Sequence[float]) -> StepTime:
+        step, prefill, sequences, context = (math.exp(max(-30.0, min(value, 10.0))) for value in point)
+        fixed = step / (1 + sequences + context)
+        return StepTime(max(fixed, 1e-9), prefill, fixed * sequences / self.sequences, fixed * context / self.context)
+
+    def __call__(self, point: Sequence[float]) -> float:
+        record = self._simulate(replace(self.config, step_time=self.step_time(point)))
+        run, total, one_step = self.run, 0.0, math.exp(point[0])
         for index, request in enumerate(run.requests):
             first, last = record.first_token[index], record.last_token[index]
             ttft, e2e = run.first_token[index] - request.arrival, run.last_token[index] - request.arrival
             error = abs(last - run.last_token[index]) / e2e if e2e > 0 else 0.0
             if (decode := e2e - ttft) > 0:
                 error += abs(last - first - decode) / decode
-            if ttft > 0:
-                error += FIRST_TOKEN * min(1.0, abs(math.log((first - request.arrival) / ttft)))
+            # One step is added, because where in a step a request arrives is chance.
+            error += FIRST_TOKEN * min(1.0, abs(math.log((first - request.arrival + one_step) / (ttft + one_step))))
             total += self.weights[index] * error
         return total / sum(self.weights)
 

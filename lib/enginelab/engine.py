@@ -1,4 +1,4 @@
-"""The engine behind `scheduler.simulate`, fed as time goes on, with every stretch of equal steps done at once. (Chapter 2.)
+"""The engine behind `scheduler.simulate`: fed as time goes on, it does stretches of equal steps at once. (Chapter 2.)
 
 `scheduler` says what the rules are. Between two events (an arrival, a finish, a block too few) every step is alike:
 each running request gets one token. `Engine` computes such a stretch at once. Its time is the sum of an arithmetic
@@ -57,9 +57,10 @@ class Engine:
         engine.advance()                  # until all is done
         record.to_trace(requests)
 
-    A step that starts at the very moment of an arrival serves it: `advance(request.arrival)`, choose, `submit`.
-    Several engines may write into one record. The state that a router asks for is true after `advance`, and cheap:
-    `running`, `waiting`, `prefill_tokens`, `active_blocks`, `overlap(request)`.
+    A step that starts at the very moment of an arrival serves it: a router calls `advance(request.arrival)` on every
+    engine, chooses, and calls `submit` on one. Several engines may write into one record; a step that has started is
+    written down at once, with the time at which it will end. The state that a router asks for is cheap: `running`,
+    `waiting`, `prefill_tokens`, `active_blocks`, `overlap(request)`.
     """
 
     def __init__(self, config: Config, record: Record):
@@ -67,7 +68,12 @@ class Engine:
         self.pool = BlockPool(config.num_blocks, config.enable_prefix_caching)
         self._seats, self._budget, self._size = config.max_num_seqs, config.max_num_batched_tokens, config.block_size
         self._costs = config.step_time.coefficients
-        self.prefill_tokens = 0  # of all that has arrived, still to compute; what waiting prompts will find cached too
+        self._surely_fits = FOREVER if config.num_blocks is None else config.num_blocks * config.block_size
+        if not config.enable_chunked_prefill:
+            self._surely_fits = min(self._surely_fits, config.max_num_batched_tokens)
+        self.prefill_tokens = (
+            0  # still to compute for all that was submitted, what waiting prompts will find cached too
+        )
         self._arrivals: deque[_Sequence] = deque()
         self._latest = 0
         self._queue: deque[_Sequence] = deque()
@@ -92,8 +98,8 @@ class Engine:
 
     @property
     def waiting(self) -> int:
-        """Requests that have arrived and are not admitted, preempted ones included."""
-        return len(self._queue)
+        """Requests that were submitted and are not admitted, preempted ones included."""
+        return len(self._queue) + len(self._arrivals)
 
     @property
     def active_blocks(self) -> int:
@@ -105,7 +111,7 @@ class Engine:
         if not self.config.enable_prefix_caching or not request.block_ids:
             return 0
         most = (request.prompt_tokens - 1) // self.config.block_size
-        return self.pool.match(request.block_ids, min(most, len(request.block_ids))).blocks
+        return self.pool.match(tuple(request.block_ids), min(most, len(request.block_ids))).blocks
 
     def submit(self, request: Request, index: int, generated: int = 0, transferred: int = 0) -> None:
         """Let `request` arrive at its arrival time; `index` is its place in the record.
@@ -115,7 +121,8 @@ class Engine:
 
         Raises `ValueError` if the engine could never finish it, or if it arrives before one submitted earlier.
         """
-        self.config.check(request, index)
+        if request.prompt_tokens + request.output_tokens > self._surely_fits:
+            self.config.check(request, index)
         if generated or transferred:
             if not 0 <= generated < request.output_tokens:
                 raise ValueError(f"generated must lie below the {request.output_tokens} output tokens: {generated!r}")
@@ -125,8 +132,8 @@ class Engine:
         if at < self._latest:
             raise ValueError(f"request {index} arrives at {request.arrival} s, before one submitted earlier")
         self._latest = at
-        size = self.config.block_size if self.config.enable_prefix_caching else 0
-        self._arrivals.append(_Sequence(at, request, index, generated, transferred, size))
+        self.prefill_tokens += request.prompt_tokens + generated - transferred
+        self._arrivals.append(_Sequence(at, request, index, generated, transferred, self.pool.caching and self._size))
 
     def advance(self, until: float = math.inf) -> None:
         """Run every step that starts before `until` seconds; without it, until every request is done."""
@@ -137,10 +144,8 @@ class Engine:
                 if not running and not queue and self._now < arrivals[0].at < limit:
                     self._now = arrivals[0].at
                 while arrivals and arrivals[0].at <= self._now:
-                    sequence = arrivals.popleft()
-                    self.prefill_tokens += sequence.target - sequence.transferred
                     self._look |= not queue
-                    queue.append(sequence)
+                    queue.append(arrivals.popleft())
             if self._now >= limit or not (running or queue):
                 return
             if self._prefilling is not None or (queue and self._look and len(running) < self._seats):
@@ -382,10 +387,6 @@ class Engine:
         self._look = True
 
     def _release(self, sequence: _Sequence, computed: int, keep: bool) -> None:
-        blocks, pool = -(-computed // self._size), self.pool
-        if pool.caching:
-            full = computed // self._size
-            own = max(0, full - len(sequence.ids))
-            sequence.own = pool.release(sequence.last, own, blocks - full, keep)
-        else:
-            pool.give_back(blocks)
+        full = computed // self._size if self.pool.caching else 0
+        own = full - len(sequence.ids) if full > len(sequence.ids) else 0
+        sequence.own = self.pool.release(sequence.last, own, -(-computed // self._size) - full, keep)

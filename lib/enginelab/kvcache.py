@@ -65,17 +65,18 @@ def replay_hit_rate(blocks: Iterable[Sequence[int]]) -> HitRate:
 class Run:
     """Blocks `start` … `end` - 1 of one prompt, which were filled together and are held by the same requests.
 
-    `ids` is the prompt's tuple of block ids, or None for content that no other request can have. `users` counts the
-    running requests that hold the run. `copies` are runs of one block with the content of this run's first block:
-    vLLM does not merge them, and finds the oldest; `original` is set in such a copy.
+    `ids` is the prompt's tuple of block ids, or None for content that no other request can have; `end` may lie behind
+    the ids, in what a request that is done made of its own. `users` counts the running requests that hold the run.
+    `copies` are runs of one block with the content of this run's first block: vLLM does not merge them, and finds the
+    oldest; `original` is set in such a copy.
     """
 
     __slots__ = ("children", "copies", "end", "ids", "original", "parent", "start", "users")
 
     def __init__(self, ids: tuple[int, ...] | None, start: int, end: int, parent: Run | None):
         self.ids, self.start, self.end, self.parent = ids, start, end, parent
-        self.children: dict[int, Run] = {}
-        self.copies: list[Run] = []
+        self.children: dict[int, Run] | None = None  # by their first block id; made when the first comes
+        self.copies: list[Run] | None = None
         self.original: Run | None = None
         self.users = 1
 
@@ -117,17 +118,18 @@ class BlockPool:
     def match(self, ids: tuple[int, ...], most: int) -> Match:
         """The longest cached prefix of a prompt's block ids, at most `most` blocks of it."""
         run, found, inside, idle = self.root, 0, 0, 0
-        while found < most:
+        while found < most and run.children:
             child = run.children.get(ids[found])
             if child is None:
                 break
-            run, inside = child, min(child.end - child.start, most - found)
+            run, length = child, min(child.end, len(child.ids)) - child.start
+            inside = length if length < most - found else most - found
             if child.ids[child.start : child.start + inside] != ids[found : found + inside]:
                 inside = next(i for i in range(inside) if child.ids[child.start + i] != ids[found + i])
             found += inside
             if not child.users:
                 idle += inside
-            if inside < child.end - child.start:
+            if inside < length:
                 break
         return Match(found, run, inside, idle)
 
@@ -149,12 +151,15 @@ class BlockPool:
         # `run` stays the tail: its place in the order of eviction comes first, and requests point to their last run.
         head = Run(run.ids, run.start, run.start + count, run.parent)
         head.users = run.users
-        head.copies, run.copies = run.copies, []
-        for copy in head.copies:
+        head.copies, run.copies = run.copies, None
+        for copy in head.copies or ():
             copy.original = head
         run.parent.children[run.ids[run.start]] = head
-        run.parent, run.start = head, head.end
-        head.children[run.ids[run.start]] = run
+        if head.end < len(run.ids):
+            run.parent, run.start = head, head.end
+            head.children = {run.ids[run.start]: run}
+        else:  # the rest is a former request's own
+            run.ids, run.parent, run.start, run.end = None, None, 0, run.end - head.end
         return head
 
     def hold_own(self, run: Run) -> int:
@@ -167,17 +172,24 @@ class BlockPool:
         """Hand out `count` blocks, which must be free, evicting cached content where nothing else is left."""
         self.free -= count
         self._blank -= count
-        while self._blank < 0:
-            run = next(iter(self._idle))
+        if self._blank < 0:
+            self._evict()
+
+    def _evict(self) -> None:
+        idle, missing = self._idle, -self._blank
+        while missing:
+            run, _ = idle.popitem(last=False)
             length = run.end - run.start
-            if length > -self._blank:
-                run.end += self._blank
-                self._blank = 0
-            else:
-                del self._idle[run]
-                self._blank += length
-                run.end = run.start
+            if length > missing:
+                run.end -= missing
+                idle[run] = None
+                idle.move_to_end(run, last=False)
+                break
+            missing -= length
+            run.end = run.start
+            if run.ids is not None:
                 self._forget(run)
+        self._blank = 0
 
     def _forget(self, run: Run) -> None:
         if run.original is not None:
@@ -188,7 +200,7 @@ class BlockPool:
             for copy in others:
                 copy.original = heir
             run.parent.children[run.ids[run.start]] = heir
-        elif run.ids is not None:
+        else:
             del run.parent.children[run.ids[run.start]]
 
     def fill(self, last: Run, ids: tuple[int, ...], end: int) -> Run:
@@ -199,34 +211,30 @@ class BlockPool:
         start = last.end
         if end <= start:
             return last
-        run = Run(ids, start, end, last)
-        twin = last.children.get(ids[start])
-        if twin is None:
-            last.children[ids[start]] = run
-        else:
+        run, first = Run(ids, start, end, last), ids[start]
+        if last.children is None:
+            last.children = {first: run}
+        elif (twin := last.children.setdefault(first, run)) is not run:
             run.original = twin
-            twin.copies.append(run)
+            twin.copies = [*(twin.copies or ()), run]
         return run
-
-    def give_back(self, blocks: int) -> None:
-        """Take back blocks without content."""
-        self.free += blocks
-        self._blank += blocks
 
     def release(self, last: Run, own: int, blank: int, keep: bool) -> Run | None:
         """Take back a request's blocks: `blank` without content, `own` full of its own content, and its runs.
 
         With `keep` (preemption) the run of the request's own blocks is returned, for `hold_own`.
         """
-        self.give_back(blank)
-        if self.num_blocks is None and not keep:  # nobody will ask for them, and nothing is evicted
-            self.give_back(own)
-            own = 0
-        self.free += own
+        if self.num_blocks is None and not keep:  # nobody will ask for its own, and nothing is evicted
+            own, blank = 0, blank + own
+        self.free += blank
+        self._blank += blank
         run = None
-        if own:
+        if own and not keep and last.parent and last.users == 1 and last.end == len(last.ids) and not last.children:
+            last.end += own
+        elif own:
             run = Run(None, 0, own, None)
             self._idle[run] = None
+            self.free += own
         while last.parent is not None:
             last.users -= 1
             if not last.users:

@@ -1,14 +1,20 @@
-"""Random loads, what the real vLLM scheduler makes of them, and what `scheduler.schedule` makes of them."""
+"""Random loads, what the real vLLM scheduler makes of them, and what `scheduler.schedule` makes of them.
+
+As a program: `python tests/engines/vllm_fidelity.py [loads]` tries 2,000 loads, or as many as told, and prints a table.
+"""
 
 import json
 import random
 import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from enginelab import environments
 from enginelab.scheduler import Config, StepTime, schedule
 from enginelab.workload import Request
 
+LOCK = Path(__file__).parents[2] / "labs" / "envs" / "vllm-cpu.txt"
 DRIVER = Path(__file__).with_name("vllm_scheduler_driver.py")
 SETTINGS = ("max_num_seqs", "max_num_batched_tokens", "num_blocks", "block_size")
 SWITCHES = ("enable_prefix_caching", "enable_chunked_prefill")
@@ -85,3 +91,25 @@ def first_difference(real: list[dict], model: list[dict]) -> str | None:
     if len(real) != len(model):
         return f"vLLM takes {len(real)} steps, the model {len(model)}"
     return None
+
+
+def main(count: int = 2000) -> int:
+    loads = [random_load(seed) for seed in range(count)]
+    version, runs = real(environments.python(LOCK), loads)
+    models = list(map(modelled, loads))
+    differences = [first_difference(*pair) for pair in zip(runs, models, strict=True)]
+    rows = [("all", [True] * count), ("prefix caching", [load.config.enable_prefix_caching for load in loads])]
+    rows.append(("preemption", [any(step["preempted"] for step in run) for run in runs]))
+    rows.append(("no chunked prefill", [not load.config.enable_chunked_prefill for load in loads]))
+    print(f"enginelab.scheduler against the scheduler of vLLM {version}, {sum(map(len, runs)):,} steps")
+    print(f"{'loads':<20}{'tried':>8}{'identical':>11}")
+    for name, chosen in rows:
+        same = sum(mine and difference is None for mine, difference in zip(chosen, differences, strict=True))
+        print(f"{name:<20}{sum(chosen):>8}{same:>11}")
+    first = next(((seed, text) for seed, text in enumerate(differences) if text), None)
+    print("first difference: " + ("none" if first is None else f"load {first[0]}, {first[1]}"))
+    return int(first is not None)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(int, sys.argv[1:])))
