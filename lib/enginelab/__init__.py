@@ -2,7 +2,7 @@
 
 Four layers; a module imports from its own layer or an earlier one:
 
-facts     workload, trace, table, hardware, flags, commands, engines
+facts     workload, trace, table, hardware, flags, commands, engines, fidelity
 models    batching, roofline, kvcache, step_time, engine, scheduler, calibration, routing, planner, choosing
 runs      environments, preflight, logs, supervisor, server, client, load, sweep, kept, progress
 pictures  plot
