@@ -7,6 +7,7 @@ semicolon or keep the result in a name, so that only the figure is shown.
 from .charts import compare, replicas, roofline, routing, slots, static_and_continuous
 from .diagrams import Edge, Node, flowchart, graph
 from .palette import PALETTE
+from .tokens import kv_blocks, prompt_blocks, step_tokens
 
 __all__ = [
     "PALETTE",
@@ -15,9 +16,12 @@ __all__ = [
     "compare",
     "flowchart",
     "graph",
+    "kv_blocks",
+    "prompt_blocks",
     "replicas",
     "roofline",
     "routing",
     "slots",
     "static_and_continuous",
+    "step_tokens",
 ]
