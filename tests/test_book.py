@@ -246,7 +246,8 @@ LAYERS = {
     "facts": {*"workload trace hardware engines commands flags table fidelity".split()},
     "models": {
         *"batching roofline kvcache step_time engine scheduler calibration".split(),
-        *"routing kvrouter disaggregation planner engine_profile forecast autoscaling choosing".split(),
+        *"routing router kvrouter prefix_tree disaggregation".split(),
+        *"planner scaling engine_profile forecast autoscaling choosing".split(),
     },
     "runs": {*"environments preflight server supervisor logs client load sweep kept progress".split()},
     "pictures": {"plot"},

@@ -8,10 +8,11 @@ import pytest
 from enginelab import fidelity
 
 
-def test_the_record_that_pages_show_is_of_a_full_run():
-    vllm = fidelity.read("vllm")
-    assert vllm.loads >= 1000 and 0 <= vllm.identical <= vllm.loads
-    assert vllm.version and vllm.date >= date(2026, 12, 1)
+@pytest.mark.parametrize("program", ["vllm", "dynamo router", "dynamo planner"])
+def test_the_record_that_pages_show_is_of_a_full_run(program):
+    run = fidelity.read(program)
+    assert run.loads >= 1000 and 0 <= run.identical <= run.loads
+    assert run.version and run.date >= date(2026, 12, 1)
 
 
 def test_a_date_is_shown_in_words():

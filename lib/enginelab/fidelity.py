@@ -33,7 +33,7 @@ class Agreement:
 
 
 def read(program: str, record: Path = RECORD) -> Agreement:
-    """The last agreement with `program`: "vllm", its V1 scheduler.
+    """The last agreement with `program`: "vllm" (its V1 scheduler), "dynamo router" or "dynamo planner".
 
     Raises `ValueError` if the record has no run of it, or the entry is not one.
     """

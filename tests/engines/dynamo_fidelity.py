@@ -1,21 +1,23 @@
 """Random states and loads, what the real Dynamo makes of them, and what the course's router and planner do.
 
 As a program: `python tests/engines/dynamo_fidelity.py [cases]` tries 2,000 of each, or as many as told, and prints a
-table.
+table. What a full run found is kept for the pages that say how well the models agree.
 """
 
 import json
 import random
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
-from enginelab import environments
+from enginelab import environments, fidelity
 from enginelab.kvrouter import Load, Weights, choose, costs, probabilities
 from enginelab.planner import Replicas
 from enginelab.scaling import Limits, scale, wanted
 
+FULL = 2000
 HERE = Path(__file__).parent
 ENVIRONMENTS = HERE.parents[1] / "labs" / "envs"
 ROUTER, PLANNER = ENVIRONMENTS / "dynamo.txt", ENVIRONMENTS / "dynamo-planner.txt"
@@ -171,7 +173,7 @@ def decision(case: dict) -> list[int]:
     return list(scale(Replicas(*case["current"]), target, limits))
 
 
-def main(count: int = 2000) -> int:
+def main(count: int = FULL) -> int:
     states = [random_state(seed) for seed in range(count)]
     router, answers = real_choices(states)
     verdicts = [compare(*pair) for pair in zip(states, answers, strict=True)]
@@ -203,6 +205,10 @@ def main(count: int = 2000) -> int:
         wrong = same.index(False)
         first = f"load {wrong}: Dynamo {decisions[wrong]}, the course {ours[wrong]}"
     print(f"first difference: {first or 'none'}")
+    if count >= FULL:
+        routed = sum(verdict.same for verdict in verdicts)
+        fidelity.keep("dynamo router", fidelity.Agreement(router, count, routed, date.today()))
+        fidelity.keep("dynamo planner", fidelity.Agreement(planning, count, sum(same), date.today()))
     return int(first is not None)
 
 
