@@ -29,7 +29,7 @@ labs: setup ## run the labs, and the tests of the course against the real engine
 	@$(BOOK) -m pytest --nbmake --nbmake-timeout=900 labs tests/engines
 
 fidelity: setup ## compare the engine model with the real schedulers, in full
-	@$(BOOK) tests/engines/vllm_fidelity.py
+	@$(BOOK) tests/engines/vllm_fidelity.py && $(BOOK) tests/engines/dynamo_fidelity.py
 
 stamp: setup ## run the labs and keep their outputs, stamped, for the book
 	@$(BOOK) labs/execute.py labs/*.ipynb
