@@ -71,9 +71,7 @@ class Engine:
         self._surely_fits = FOREVER if config.num_blocks is None else config.num_blocks * config.block_size
         if not config.enable_chunked_prefill:
             self._surely_fits = min(self._surely_fits, config.max_num_batched_tokens)
-        self.prefill_tokens = (
-            0  # still to compute for all that was submitted, what waiting prompts will find cached too
-        )
+        self.prefill_tokens = 0  # of all that was submitted, still to compute; what will be found cached counts too
         self._arrivals: deque[_Sequence] = deque()
         self._latest = 0
         self._queue: deque[_Sequence] = deque()
@@ -139,22 +137,30 @@ class Engine:
         """Run every step that starts before `until` seconds; without it, until every request is done."""
         limit = FOREVER if until == math.inf else clock(until)
         arrivals, queue, running = self._arrivals, self._queue, self._running
-        while True:
-            if arrivals:
-                if not running and not queue and self._now < arrivals[0].at < limit:
-                    self._now = arrivals[0].at
-                while arrivals and arrivals[0].at <= self._now:
-                    self._look |= not queue
+        next_at = arrivals[0].at if arrivals else FOREVER
+        while self._now < limit:
+            if next_at <= self._now or not (running or queue):
+                if next_at >= limit:
+                    break
+                if next_at > self._now:
+                    self._now = next_at
+                self._look |= not queue
+                while next_at <= self._now:
                     queue.append(arrivals.popleft())
-            if self._now >= limit or not (running or queue):
-                return
-            if self._prefilling is not None or (queue and self._look and len(running) < self._seats):
+                    next_at = arrivals[0].at if arrivals else FOREVER
+            if (
+                self._prefilling is not None
+                or (queue and self._look and len(running) < self._seats)
+                or not self._jump(limit if queue or limit < next_at else next_at)
+            ):
                 self._mixed_step()
-            elif not self._jump(limit):
-                self._mixed_step()
+        self.pool.settle()
 
     def _jump(self, limit: int) -> bool:
-        """Do all steps to the next event, in which every running request decodes; False if not one has the blocks."""
+        """Do the steps that start before `limit` and the next finish; every running request decodes.
+
+        False if there are not blocks enough for a single one.
+        """
         count = len(self._running)
         steps = self._next_finish - self._step
         fixed, _, per_sequence, per_kv_token, per_token = self._costs
@@ -165,8 +171,6 @@ class Engine:
                 steps = min(steps, -((first - per_token * count) // growth))
             first, growth = per_token * count, 0
         time = steps * first + growth * (steps * (steps - 1) >> 1)
-        if self._arrivals and not self._queue and self._arrivals[0].at < limit:
-            limit = self._arrivals[0].at
         room = limit - self._now
         if time > room:  # the first step boundary at or after the limit
             half = first - growth / 2
@@ -182,8 +186,7 @@ class Engine:
                 return False
             time = steps * first + growth * (steps * (steps - 1) >> 1)
             blocks = self._blocks(steps, count)
-        if blocks:
-            self.pool.take(blocks)
+        self.pool.free -= blocks
         if self.record.detailed:
             self.record.note(self._now, first, growth, steps, {s.index: 1 for s in self._running.values()})
         self._now += time
@@ -222,14 +225,15 @@ class Engine:
             blocks += self._more_blocks(sequence)
         if blocks > pool.free:
             preempted = self._preempt_until_it_fits()
-        elif blocks:
-            pool.take(blocks)
+        else:
+            pool.free -= blocks
         decoding, context = len(running), self._context
         budget -= decoding
         if self._prefilling is not None:
             prefills.append(sequence)
             decoding, tokens, context = decoding - 1, sequence.chunk, context + sequence.computed
             budget -= tokens - 1
+            self.prefill_tokens -= tokens
             self._prefill(sequence)
         self._look = True
         if not preempted:
@@ -270,17 +274,15 @@ class Engine:
 
     def _admit(self, sequence: _Sequence, budget: int) -> bool:
         """Admit the head of the queue if there are blocks for all of its tokens; False if it must wait."""
-        pool, size, target = self.pool, self._size, sequence.target
+        pool, size, target, ids = self.pool, self._size, sequence.target, sequence.ids
         found = own = idle = 0
-        if sequence.ids or sequence.own:
-            shared = len(sequence.ids)
-            match = pool.match(sequence.ids, min(shared, (target - 1) // size))
+        if ids or sequence.own:
+            match = pool.match(ids, min(len(ids), (target - 1) // size))
             found, idle = match.blocks, match.idle
-            if sequence.own and found == shared:
+            if sequence.own and found == len(ids):
                 own = sequence.own.end
-        context = (found + own) * size
-        if sequence.transferred > context:
-            context = sequence.transferred
+        cached = (found + own) * size
+        context = cached if cached > sequence.transferred else sequence.transferred
         chunk = target - context
         if chunk > budget:
             if not self.config.enable_chunked_prefill:
@@ -292,11 +294,11 @@ class Engine:
         if own:
             pool.hold_own(sequence.own)
         sequence.own = None
-        pool.take(-(-(context + chunk) // size) - found - own)
+        pool.free -= -(-(context + chunk) // size) - found - own
         if sequence.order < 0:
             self.record.scheduled[sequence.index] = self._now / PICOSECONDS
-            self.record.cached_tokens[sequence.index] = (found + own) * size
-        self.prefill_tokens -= context - sequence.transferred
+            self.record.cached_tokens[sequence.index] = cached
+        self.prefill_tokens -= context - sequence.transferred + chunk
         sequence.transferred = 0
         sequence.order = self._admitted
         self._admitted += 1
@@ -308,7 +310,6 @@ class Engine:
     def _prefill(self, sequence: _Sequence) -> None:
         """Compute a chunk; what it fills can be found by requests that are admitted later in this very step."""
         sequence.computed += sequence.chunk
-        self.prefill_tokens -= sequence.chunk
         if sequence.ids:
             full = min(len(sequence.ids), sequence.computed // self._size)
             sequence.last = self.pool.fill(sequence.last, sequence.ids, full)
@@ -327,7 +328,7 @@ class Engine:
             while blocks > pool.free and order in running:
                 preempted.append(self._preempt(running.popitem()[1]))
             if order in running:
-                pool.take(blocks)
+                pool.free -= blocks
         self._find_next_finish()
         return tuple(preempted)
 
@@ -343,7 +344,10 @@ class Engine:
             self._need[sequence.residue] -= 1
             self._context -= sequence.computed
             self.prefill_tokens += sequence.target
-        self._release(sequence, sequence.computed, keep=True)
+        computed, size = sequence.computed, self._size
+        sequence.own = self.pool.release(
+            sequence.last, len(sequence.ids), computed // size, -(-computed // size), keep=True
+        )
         self._queue.appendleft(sequence)
         return sequence.index
 
@@ -383,10 +387,6 @@ class Engine:
 
     def _leave(self, sequence: _Sequence) -> None:
         self.record.last_token[sequence.index] = self._now / PICOSECONDS
-        self._release(sequence, sequence.prompt + sequence.output - 1, False)
+        computed, size = sequence.prompt + sequence.output - 1, self._size
+        self.pool.release(sequence.last, len(sequence.ids), computed // size, -(-computed // size))
         self._look = True
-
-    def _release(self, sequence: _Sequence, computed: int, keep: bool) -> None:
-        full = computed // self._size if self.pool.caching else 0
-        own = full - len(sequence.ids) if full > len(sequence.ids) else 0
-        sequence.own = self.pool.release(sequence.last, own, -(-computed // self._size) - full, keep)
