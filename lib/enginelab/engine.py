@@ -198,12 +198,12 @@ class Engine:
 
     def _blocks(self, steps: int, count: int) -> int:
         """Blocks that `count` decoding requests begin in the next `steps` steps."""
-        size, residue = self._size, self._step % self._size
-        rounds, rest = divmod(steps, size)
-        end = residue + rest
+        size, need, begin = self._size, self._need, self._step % self._size
+        end = begin + steps
         if end <= size:
-            return rounds * count + sum(self._need[residue:end])
-        return (rounds + 1) * count - sum(self._need[end - size : residue])
+            return sum(need[begin:end])
+        rounds, end = divmod(end, size)
+        return rounds * count + sum(need[:end]) - sum(need[:begin])
 
     def _lasting(self, count: int) -> int:
         """For how many steps the free blocks last."""
@@ -329,7 +329,7 @@ class Engine:
                 preempted.append(self._preempt(running.popitem()[1]))
             if order in running:
                 pool.free -= blocks
-        self._find_next_finish()
+        self._finish_decoding()
         return tuple(preempted)
 
     def _preempt(self, sequence: _Sequence) -> int:
@@ -370,20 +370,21 @@ class Engine:
             self._next_finish = finish
 
     def _finish_decoding(self) -> None:
-        finishes = self._finishes
-        while finishes and finishes[0] >> ORDER == self._step:
-            sequence = self._running.pop(heappop(finishes) & MASK, None)
+        """Let those leave that have had their last token; find out who is next."""
+        finishes, running, step = self._finishes, self._running, self._step
+        self._next_finish = FOREVER
+        while finishes:
+            finish, order = finishes[0] >> ORDER, finishes[0] & MASK
+            sequence = running.get(order)
             if sequence is not None:
+                if finish > step:
+                    self._next_finish = finish
+                    break
+                del running[order]
                 self._need[sequence.residue] -= 1
                 self._context -= sequence.prompt + sequence.output - 1
                 self._leave(sequence)
-        self._find_next_finish()
-
-    def _find_next_finish(self) -> None:
-        finishes = self._finishes
-        while finishes and finishes[0] & MASK not in self._running:
             heappop(finishes)
-        self._next_finish = finishes[0] >> ORDER if finishes else FOREVER
 
     def _leave(self, sequence: _Sequence) -> None:
         self.record.last_token[sequence.index] = self._now / PICOSECONDS
