@@ -144,7 +144,8 @@ class Engine:
                     break
                 if next_at > self._now:
                     self._now = next_at
-                self._look |= not queue
+                if not queue:
+                    self._look = True
                 while next_at <= self._now:
                     queue.append(arrivals.popleft())
                     next_at = arrivals[0].at if arrivals else FOREVER
@@ -277,12 +278,14 @@ class Engine:
         pool, size, target, ids = self.pool, self._size, sequence.target, sequence.ids
         found = own = idle = 0
         if ids or sequence.own:
-            match = pool.match(ids, min(len(ids), (target - 1) // size))
-            found, idle = match.blocks, match.idle
+            most = (target - 1) // size
+            match = pool.match(ids, most if most < len(ids) else len(ids))
+            found, _, _, idle = match
             if sequence.own and found == len(ids):
                 own = sequence.own.end
-        cached = (found + own) * size
-        context = cached if cached > sequence.transferred else sequence.transferred
+        context = cached = (found + own) * size
+        if context < sequence.transferred:
+            context = sequence.transferred
         chunk = target - context
         if chunk > budget:
             if not self.config.enable_chunked_prefill:
@@ -310,9 +313,9 @@ class Engine:
     def _prefill(self, sequence: _Sequence) -> None:
         """Compute a chunk; what it fills can be found by requests that are admitted later in this very step."""
         sequence.computed += sequence.chunk
-        if sequence.ids:
-            full = min(len(sequence.ids), sequence.computed // self._size)
-            sequence.last = self.pool.fill(sequence.last, sequence.ids, full)
+        if ids := sequence.ids:
+            full = sequence.computed // self._size
+            sequence.last = self.pool.fill(sequence.last, ids, full if full < len(ids) else len(ids))
 
     def _more_blocks(self, sequence: _Sequence) -> int:
         return -(-(sequence.computed + sequence.chunk) // self._size) + (-sequence.computed // self._size)

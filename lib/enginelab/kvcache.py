@@ -121,18 +121,22 @@ class BlockPool:
 
     def match(self, ids: tuple[int, ...], most: int) -> Match:
         """The longest cached prefix of a prompt's block ids, at most `most` blocks of it."""
-        self.settle()
+        if self._cached > self.free:
+            self.settle()
         run, found, inside, idle = self.root, 0, 0, 0
         while found < most and run.children and (child := run.children.get(ids[found])) is not None:
-            run, whole_run = child, min(child.end, len(child.ids))
-            stop = whole_run if whole_run < most else most
-            if child.ids[stop - 1] != ids[stop - 1]:
-                stop = _parting(child.ids, ids, found, stop - 1)
+            run, stop = child, child.end
+            if stop > (length := len(run.ids)):
+                stop = length
+            if stop > most:
+                stop = most
+            if run.ids[stop - 1] != ids[stop - 1]:
+                stop = _parting(run.ids, ids, found, stop - 1)
             inside = stop - found
-            if not child.users:
+            if not run.users:
                 idle += inside
             found = stop
-            if stop < whole_run:
+            if stop < run.end:
                 break
         return Match(found, run, inside, idle)
 
@@ -176,22 +180,20 @@ class BlockPool:
 
     def settle(self) -> None:
         """Forget the cached content of blocks that have been taken since."""
-        missing = self._cached - self.free
-        if missing <= 0:
-            return
-        idle = self._idle
-        while missing:
+        idle, missing = self._idle, self._cached - self.free
+        while missing > 0:
             run = next(iter(idle))
             length = run.end - run.start
             if length > missing:
                 run.end -= missing
+                self._cached -= missing
                 break
             del idle[run]
             missing -= length
+            self._cached -= length
             run.end = run.start
             if run.ids is not None:
                 self._forget(run)
-        self._cached = self.free
 
     def _forget(self, run: Run) -> None:
         if run.original is not None:
@@ -230,7 +232,8 @@ class BlockPool:
         if not self.caching:
             self.free += blocks
             return None
-        self.settle()
+        if self._cached > self.free:
+            self.settle()
         own, run = full - shared, None
         if own <= 0 or (self.num_blocks is None and not keep):  # without a limit nobody will ask for its own
             self.free += blocks - min(full, shared)
