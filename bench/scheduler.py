@@ -136,11 +136,14 @@ def main():
     if asked.vidur:
         theirs, end = vidur(requests)
         ours, trace = best(simulate, requests, CONFIG)
+        rates = (f"{len(requests) / seconds:,.0f}" for seconds in (theirs, ours))
+        ends = (f"{seconds:,.1f}" for seconds in (end, max(trace.last_token)))
+        print()
         print(
-            f"\nVidur 0.0.26 {len(requests) / theirs:,.0f} requests/s, ours {len(requests) / ours:,.0f} in the same run:"
-        )
-        print(
-            f"{theirs / ours:,.0f} times Vidur. The last request ends at {end:,.1f} s, ours {max(trace.last_token):,.1f} s."
+            Table(
+                ("10,000 requests", "Vidur 0.0.26", "ours", "times Vidur"),
+                (("requests/s", *rates, f"{theirs / ours:,.0f}"), ("last token at, s", *ends, "")),
+            )
         )
     if asked.large:
         print()

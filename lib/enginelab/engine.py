@@ -59,8 +59,8 @@ class Engine:
 
     A step that starts at the very moment of an arrival serves it: a router calls `advance(request.arrival)` on every
     engine, chooses, and calls `submit` on one. Several engines may write into one record; a step that has started is
-    written down at once, with the time at which it will end. The state that a router asks for is cheap: `running`,
-    `waiting`, `prefill_tokens`, `active_blocks`, `overlap(request)`.
+    written down at once, with the time at which it will end. A router may ask for `running`, `waiting`,
+    `active_blocks`, `prefill_tokens` and `overlap(request)`; only the last two take longer than a moment.
     """
 
     def __init__(self, config: Config, record: Record):
@@ -71,7 +71,6 @@ class Engine:
         self._surely_fits = FOREVER if config.num_blocks is None else config.num_blocks * config.block_size
         if not config.enable_chunked_prefill:
             self._surely_fits = min(self._surely_fits, config.max_num_batched_tokens)
-        self.prefill_tokens = 0  # of all that was submitted, still to compute; what will be found cached counts too
         self._arrivals: deque[_Sequence] = deque()
         self._latest = 0
         self._queue: deque[_Sequence] = deque()
@@ -98,6 +97,13 @@ class Engine:
     def waiting(self) -> int:
         """Requests that were submitted and are not admitted, preempted ones included."""
         return len(self._queue) + len(self._arrivals)
+
+    @property
+    def prefill_tokens(self) -> int:
+        """Prompt tokens still to compute for all that was submitted; what will be found cached counts too."""
+        cut = self._prefilling
+        waiting = sum(s.target - s.transferred for line in (self._arrivals, self._queue) for s in line)
+        return waiting + (cut.target - cut.computed if cut is not None else 0)
 
     @property
     def active_blocks(self) -> int:
@@ -130,7 +136,6 @@ class Engine:
         if at < self._latest:
             raise ValueError(f"request {index} arrives at {request.arrival} s, before one submitted earlier")
         self._latest = at
-        self.prefill_tokens += request.prompt_tokens + generated - transferred
         self._arrivals.append(_Sequence(at, request, index, generated, transferred, self.pool.caching and self._size))
 
     def advance(self, until: float = math.inf) -> None:
@@ -175,7 +180,7 @@ class Engine:
         room = limit - self._now
         if time > room:  # the first step boundary at or after the limit
             half = first - growth / 2
-            steps = max(1, int(2 * room / (half + math.sqrt(half * half + 2.0 * growth * room))))
+            steps = int(2 * room / (half + math.sqrt(half * half + 2.0 * growth * room))) + 1
             while (time := steps * first + growth * (steps * (steps - 1) >> 1)) < room:
                 steps += 1
             while steps > 1 and (less := time - first - growth * (steps - 1)) >= room:
@@ -234,7 +239,6 @@ class Engine:
             prefills.append(sequence)
             decoding, tokens, context = decoding - 1, sequence.chunk, context + sequence.computed
             budget -= tokens - 1
-            self.prefill_tokens -= tokens
             self._prefill(sequence)
         self._look = True
         if not preempted:
@@ -301,7 +305,6 @@ class Engine:
         if sequence.order < 0:
             self.record.scheduled[sequence.index] = self._now / PICOSECONDS
             self.record.cached_tokens[sequence.index] = cached
-        self.prefill_tokens -= context - sequence.transferred + chunk
         sequence.transferred = 0
         sequence.order = self._admitted
         self._admitted += 1
@@ -338,7 +341,6 @@ class Engine:
     def _preempt(self, sequence: _Sequence) -> int:
         if sequence is self._prefilling:
             self._prefilling = None
-            self.prefill_tokens += sequence.computed
         else:
             made = self._step - sequence.since
             sequence.computed = sequence.target + made
@@ -346,7 +348,6 @@ class Engine:
             sequence.target = sequence.computed + 1
             self._need[sequence.residue] -= 1
             self._context -= sequence.computed
-            self.prefill_tokens += sequence.target
         computed, size = sequence.computed, self._size
         sequence.own = self.pool.release(
             sequence.last, len(sequence.ids), computed // size, -(-computed // size), keep=True
@@ -374,16 +375,16 @@ class Engine:
 
     def _finish_decoding(self) -> None:
         """Let those leave that have had their last token; find out who is next."""
-        finishes, running, step = self._finishes, self._running, self._step
+        finishes, running, later = self._finishes, self._running, (self._step + 1) << ORDER
         self._next_finish = FOREVER
         while finishes:
-            finish, order = finishes[0] >> ORDER, finishes[0] & MASK
-            sequence = running.get(order)
+            entry = finishes[0]
+            sequence = running.get(entry & MASK)
             if sequence is not None:
-                if finish > step:
-                    self._next_finish = finish
+                if entry >= later:
+                    self._next_finish = entry >> ORDER
                     break
-                del running[order]
+                del running[sequence.order]
                 self._need[sequence.residue] -= 1
                 self._context -= sequence.prompt + sequence.output - 1
                 self._leave(sequence)
@@ -391,6 +392,9 @@ class Engine:
 
     def _leave(self, sequence: _Sequence) -> None:
         self.record.last_token[sequence.index] = self._now / PICOSECONDS
-        computed, size = sequence.prompt + sequence.output - 1, self._size
-        self.pool.release(sequence.last, len(sequence.ids), computed // size, -(-computed // size))
+        computed, size, pool = sequence.prompt + sequence.output - 1, self._size, self.pool
+        if pool.caching:
+            pool.release(sequence.last, len(sequence.ids), computed // size, -(-computed // size))
+        else:
+            pool.free += -(-computed // size)
         self._look = True
