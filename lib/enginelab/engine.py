@@ -110,6 +110,23 @@ class Engine:
         """KV blocks that running requests hold; one that several share counts once."""
         return self.pool.held
 
+    @property
+    def quiet_until(self) -> float:
+        """A time, seconds, before which no request is admitted, preempted or done, if nothing is submitted.
+
+        Until then each step computes one token of each running request, and the cache can only lose blocks that no
+        running request holds. A time in the past says nothing.
+        """
+        if self._arrivals or self._queue or self._prefilling is not None:
+            return 0.0
+        if not self._running:
+            return math.inf
+        count, steps = len(self._running), self._next_finish - self._step
+        if self._blocks(steps, count) > self.pool.free:
+            return 0.0
+        first, growth = self._decoding_step(count)  # bound by compute it takes longer: then the answer is too early
+        return (self._now + steps * first + growth * (steps * (steps - 1) >> 1)) / PICOSECONDS
+
     def overlap(self, request: Request) -> int:
         """Leading blocks of the request's prompt that it would find in the prefix cache if it were admitted now."""
         if not self.config.enable_prefix_caching or not request.block_ids:
@@ -169,9 +186,8 @@ class Engine:
         """
         count = len(self._running)
         steps = self._next_finish - self._step
-        fixed, _, per_sequence, per_kv_token, per_token = self._costs
-        first = fixed + per_sequence * count + per_kv_token * self._context
-        growth = per_kv_token * count
+        first, growth = self._decoding_step(count)
+        per_token = self._costs[-1]
         if per_token and first < per_token * count:  # bound by compute: up to the kink all steps take the same
             if growth:
                 steps = min(steps, -((first - per_token * count) // growth))
@@ -201,6 +217,13 @@ class Engine:
         if self._step == self._next_finish:
             self._finish_decoding()
         return True
+
+    def _decoding_step(self, count: int) -> tuple[int, int]:
+        """What the next step takes if `count` requests decode, and how much longer each one after it, unless compute
+        bounds them.
+        """
+        fixed, _, per_sequence, per_kv_token, _ = self._costs
+        return fixed + per_sequence * count + per_kv_token * self._context, per_kv_token * count
 
     def _blocks(self, steps: int, count: int) -> int:
         """Blocks that `count` decoding requests begin in the next `steps` steps."""

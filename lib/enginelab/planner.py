@@ -2,7 +2,8 @@
 
 Dynamo's own planner reckons in requests: `replicas = max(ceil(demand_rps / engine_rps), min_endpoint)`, where
 `engine_rps` is the rate one engine keeps up within the SLA (ai-dynamo 1.6.1, `planner/core/throughput_scaling.py`).
-With an engine's rate in tokens divided by tokens per request, that is the sum below.
+With an engine's rate in tokens divided by tokens per request, that is the sum below. `scaling` has what follows it:
+the limits on one decision.
 """
 
 from __future__ import annotations

@@ -1,8 +1,23 @@
-"""Routing: which worker should serve a request. (Chapter 7.)"""
+"""Routing: which worker should serve a request, and what a fleet makes of a workload. (Chapter 7.)
+
+Three policies: in turn (`round_robin`), to the worker with the fewest active requests (`least_loaded`), or where the
+prefix is, unless load speaks against it (`kv_aware`; `kvrouter` has the cost). A request is placed when it arrives and
+stays where it is.
+"""
 
 from __future__ import annotations
 
-from .workload import whole
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from .kvrouter import DEFAULT, Weights
+from .router import Router
+from .scheduler import Config, Record
+from .trace import Trace
+from .workload import Request, whole
+
+__all__ = ["Placement", "Weights", "in_order", "place", "prefill_saved", "simulate"]
 
 
 def prefill_saved(prompt_tokens: int, cached_tokens: int) -> float:
@@ -15,3 +30,61 @@ def prefill_saved(prompt_tokens: int, cached_tokens: int) -> float:
     if cached_tokens > prompt_tokens:
         raise ValueError(f"cached_tokens must not exceed the prompt's {prompt_tokens} tokens, not {cached_tokens}")
     return cached_tokens / prompt_tokens
+
+
+class Placement(NamedTuple):
+    """A routed run: the trace, and the worker of each request by its place in `configs`."""
+
+    trace: Trace
+    workers: tuple[int, ...]
+
+
+def simulate(
+    requests: Iterable[Request],
+    configs: Sequence[Config],
+    policy: str = "round_robin",
+    weights: Weights = DEFAULT,
+    seed: int = 0,
+) -> Trace:
+    """What a fleet of engines behind a router makes of a workload; `place` also says who served what.
+
+    requests  in any order; the trace has the same one
+    configs   one `scheduler.Config` per worker
+    policy    "round_robin", "least_loaded" (fewest active requests, the first of equals) or "kv_aware"
+    weights   of the KV-aware policy
+    seed      of the KV-aware policy's choices between equal costs, or at a temperature above 0
+
+    Raises `ValueError` naming what is impossible: no workers, an unknown policy, workers of different block sizes
+    behind a KV-aware router, or a request that its worker could never finish.
+    """
+    return place(requests, configs, policy, weights, seed).trace
+
+
+def place(
+    requests: Iterable[Request],
+    configs: Sequence[Config],
+    policy: str = "round_robin",
+    weights: Weights = DEFAULT,
+    seed: int = 0,
+) -> Placement:
+    """`simulate`, with the worker of each request.
+
+    The KV-aware router knows what Dynamo's knows, with no delay: the blocks that each worker's cache holds, and of
+    its own requests which have had their first and their last token. Known difference: a block counts as cached from
+    the start of the step that computes it, not from its end.
+    """
+    requests = tuple(requests)
+    record = Record(len(requests))
+    router = Router(configs, record, policy, weights, seed)
+    workers = [0] * len(requests)
+    for index in in_order(requests):
+        workers[index] = router.send(requests[index], index)
+    router.finish()
+    return Placement(record.to_trace(requests), tuple(workers))
+
+
+def in_order(requests: Sequence[Request]) -> Sequence[int]:
+    """The indices of the requests in order of arrival; equal arrivals keep their order."""
+    if all(a.arrival <= b.arrival for a, b in pairwise(requests)):
+        return range(len(requests))
+    return sorted(range(len(requests)), key=lambda index: requests[index].arrival)

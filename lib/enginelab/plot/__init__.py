@@ -6,18 +6,26 @@ semicolon or keep the result in a name, so that only the figure is shown.
 
 from .charts import compare, replicas, roofline, routing, slots, static_and_continuous
 from .diagrams import Edge, Node, flowchart, graph
+from .fleet import day, disaggregation, router_flip
 from .palette import PALETTE
+from .tokens import kv_blocks, prompt_blocks, step_tokens
 
 __all__ = [
     "PALETTE",
     "Edge",
     "Node",
     "compare",
+    "day",
+    "disaggregation",
     "flowchart",
     "graph",
+    "kv_blocks",
+    "prompt_blocks",
     "replicas",
     "roofline",
+    "router_flip",
     "routing",
     "slots",
     "static_and_continuous",
+    "step_tokens",
 ]
