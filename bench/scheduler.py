@@ -6,7 +6,7 @@ The trace is read from the folder ENGINELAB_DATA; without it, lengths of about t
 prefixes one of 16 system prompts of 1,000 tokens stands before every prompt.
 
     python bench/scheduler.py             about 15 seconds
-    python bench/scheduler.py --large     also 100,000, one million and ten million requests: minutes, and 4 GB
+    python bench/scheduler.py --large     also one million and ten million requests: five minutes, 5 GB
     python bench/scheduler.py --vidur     also the same load by Vidur, installed into the cache folder at first
 """
 
@@ -84,7 +84,7 @@ def where_time_goes(requests, config, functions=10):
         yield f"{module}: {name}", f"{calls / len(requests):.2f}", f"{seconds / stats.total_tt:.0%}"
 
 
-def growth(rows, counts=(100_000, 1_000_000, 10_000_000)):
+def growth(rows, counts=(1_000_000, 10_000_000)):
     """Requests/s at each count, and by how many bytes a request the process is larger for having served it."""
     for count in counts:
         requests = load(count, rows)
