@@ -37,30 +37,30 @@ def filled(pool, ids):
     """A request's last run, after it has taken and filled the blocks `ids` that are not cached yet."""
     match = pool.match(ids, len(ids))
     last = pool.hold(match) if match.blocks else pool.root
-    pool.take(len(ids) - match.blocks)
+    pool.free -= len(ids) - match.blocks
     return pool.fill(last, ids, len(ids))
 
 
 def test_the_end_of_the_least_recently_freed_prompt_is_evicted_first():
     pool = kvcache.BlockPool(8, caching=True)
     for ids in ((1, 2, 3, 4), (5, 6, 7)):
-        pool.release(filled(pool, ids), own=0, blank=0, keep=False)
+        pool.release(filled(pool, ids), len(ids), len(ids), len(ids))
     assert pool.free == 8
-    pool.take(3)  # one block is blank
+    pool.free -= 3  # one block is blank
     assert pool.match((1, 2, 3, 4), 4).blocks == 2 and pool.match((5, 6, 7), 3).blocks == 3
-    pool.take(5)
+    pool.free -= 5
     assert pool.free == pool.match((1, 2), 2).blocks == pool.match((5,), 1).blocks == 0
 
 
 def test_using_a_prefix_splits_the_run_and_keeps_it():
     pool = kvcache.BlockPool(5, caching=True)
-    pool.release(filled(pool, (1, 2, 3, 4)), own=0, blank=0, keep=False)
+    pool.release(filled(pool, (1, 2, 3, 4)), 4, 4, 4)
     other = filled(pool, (1, 2, 9))
     assert (pool.free, pool.held) == (2, 3)
     assert pool.match((1, 2, 3, 4), 4) == (4, *pool.match((1, 2, 3, 4), 4)[1:3], 2)
-    pool.take(2)
+    pool.free -= 2
     assert pool.match((1, 2, 3, 4), 4).blocks == 2, "what a request holds is not evicted"
-    pool.release(other, own=0, blank=0, keep=False)
+    pool.release(other, 3, 3, 3)
     assert pool.match((1, 2, 9), 3).blocks == 3
 
 
@@ -69,20 +69,20 @@ def test_a_copy_takes_over_when_the_first_block_of_that_content_goes():
     first = filled(pool, (1, 2))
     match = pool.match((1, 2), 1)  # the last block of a whole prompt is computed again
     second = pool.hold(match)
-    pool.take(1)
+    pool.free -= 1
     second = pool.fill(second, (1, 2), 2)
-    pool.release(first, own=0, blank=0, keep=False)
+    pool.release(first, 2, 2, 2)
     assert pool.free == 2
-    pool.take(2)  # the blank one, and the first copy of block 2
+    pool.free -= 2  # the blank one, and the first copy of block 2
     assert pool.match((1, 2), 2).blocks == 2
-    pool.release(second, own=0, blank=0, keep=False)
-    pool.take(1)
+    pool.release(second, 2, 2, 2)
+    pool.free -= 1
     assert pool.match((1, 2), 2).blocks == 1
 
 
 def test_a_preempted_request_finds_what_is_left_of_its_own():
     pool = kvcache.BlockPool(4, caching=True)
-    pool.take(4)
-    own = pool.release(pool.root, own=3, blank=1, keep=True)
-    pool.take(2)
+    pool.free -= 4
+    own = pool.release(pool.root, shared=0, full=3, blocks=4, keep=True)
+    pool.free -= 2
     assert pool.hold_own(own) == 2 and pool.free == 0

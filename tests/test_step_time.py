@@ -56,19 +56,34 @@ def half_error(run, predicted, metric="e2e"):
     return sum(errors) / len(errors)
 
 
+def measured(folder, name):
+    """A measured run, and the configuration of its engine."""
+    run = trace.read_run(folder / "vllm-runs" / f"{name}.csv")
+    settings = json.loads((folder / "vllm-runs" / f"{name}.json").read_text())
+    blocks = settings["num_gpu_blocks"]
+    return run, Config(
+        settings["max_num_seqs"],
+        settings["max_num_batched_tokens"],
+        blocks and blocks - 1,
+        settings["block_size"] or 16,
+        bool(settings["enable_prefix_caching"]),
+    )
+
+
+def test_the_defaults_are_what_the_fit_finds(public_data):
+    default, fitted = StepTime(), StepTime.fit(*measured(public_data, "rtxpro6000-llama-3.1-8b"))
+    assert default.per_prefill_token == pytest.approx(fitted.per_prefill_token, rel=0.03)
+    for sequences in (1, 8, 32, 64, 128):
+        for context in (500, 1000, 2000):
+            step = {"sequences": sequences, "kv_tokens": sequences * context}
+            assert default.seconds(**step) == pytest.approx(fitted.seconds(**step), rel=0.03), step
+
+
 @pytest.mark.parametrize(
     ("name", "most"), [("rtxpro6000-llama-3.1-8b", 0.015), ("rtx4090-llama-3.1-8b", 0.03)], ids=["roomy", "preempting"]
 )
 def test_fitted_on_the_first_half_it_predicts_the_second(public_data, name, most):
-    run = trace.read_run(public_data / "vllm-runs" / f"{name}.csv")
-    settings = json.loads((public_data / "vllm-runs" / f"{name}.json").read_text())
-    config = Config(
-        settings["max_num_seqs"],
-        settings["max_num_batched_tokens"],
-        settings["num_gpu_blocks"] and settings["num_gpu_blocks"] - 1,
-        settings["block_size"] or 16,
-        bool(settings["enable_prefix_caching"]),
-    )
+    run, config = measured(public_data, name)
     fitted = StepTime.fit(run.first(len(run.requests) // 2), config)
     predicted = simulate(run.requests, replace(config, step_time=fitted))
     assert half_error(run, predicted) <= most

@@ -59,8 +59,8 @@ class Engine:
 
     A step that starts at the very moment of an arrival serves it: a router calls `advance(request.arrival)` on every
     engine, chooses, and calls `submit` on one. Several engines may write into one record; a step that has started is
-    written down at once, with the time at which it will end. The state that a router asks for is cheap: `running`,
-    `waiting`, `prefill_tokens`, `active_blocks`, `overlap(request)`.
+    written down at once, with the time at which it will end. A router may ask for `running`, `waiting`,
+    `active_blocks`, `prefill_tokens` and `overlap(request)`; only the last two take longer than a moment.
     """
 
     def __init__(self, config: Config, record: Record):
@@ -71,9 +71,6 @@ class Engine:
         self._surely_fits = FOREVER if config.num_blocks is None else config.num_blocks * config.block_size
         if not config.enable_chunked_prefill:
             self._surely_fits = min(self._surely_fits, config.max_num_batched_tokens)
-        self.prefill_tokens = (
-            0  # still to compute for all that was submitted, what waiting prompts will find cached too
-        )
         self._arrivals: deque[_Sequence] = deque()
         self._latest = 0
         self._queue: deque[_Sequence] = deque()
@@ -100,6 +97,13 @@ class Engine:
     def waiting(self) -> int:
         """Requests that were submitted and are not admitted, preempted ones included."""
         return len(self._queue) + len(self._arrivals)
+
+    @property
+    def prefill_tokens(self) -> int:
+        """Prompt tokens still to compute for all that was submitted; what will be found cached counts too."""
+        cut = self._prefilling
+        waiting = sum(s.target - s.transferred for line in (self._arrivals, self._queue) for s in line)
+        return waiting + (cut.target - cut.computed if cut is not None else 0)
 
     @property
     def active_blocks(self) -> int:
@@ -149,29 +153,37 @@ class Engine:
         if at < self._latest:
             raise ValueError(f"request {index} arrives at {request.arrival} s, before one submitted earlier")
         self._latest = at
-        self.prefill_tokens += request.prompt_tokens + generated - transferred
         self._arrivals.append(_Sequence(at, request, index, generated, transferred, self.pool.caching and self._size))
 
     def advance(self, until: float = math.inf) -> None:
         """Run every step that starts before `until` seconds; without it, until every request is done."""
         limit = FOREVER if until == math.inf else clock(until)
         arrivals, queue, running = self._arrivals, self._queue, self._running
-        while True:
-            if arrivals:
-                if not running and not queue and self._now < arrivals[0].at < limit:
-                    self._now = arrivals[0].at
-                while arrivals and arrivals[0].at <= self._now:
-                    self._look |= not queue
+        next_at = arrivals[0].at if arrivals else FOREVER
+        while self._now < limit:
+            if next_at <= self._now or not (running or queue):
+                if next_at >= limit:
+                    break
+                if next_at > self._now:
+                    self._now = next_at
+                if not queue:
+                    self._look = True
+                while next_at <= self._now:
                     queue.append(arrivals.popleft())
-            if self._now >= limit or not (running or queue):
-                return
-            if self._prefilling is not None or (queue and self._look and len(running) < self._seats):
+                    next_at = arrivals[0].at if arrivals else FOREVER
+            if (
+                self._prefilling is not None
+                or (queue and self._look and len(running) < self._seats)
+                or not self._jump(limit if queue or limit < next_at else next_at)
+            ):
                 self._mixed_step()
-            elif not self._jump(limit):
-                self._mixed_step()
+        self.pool.settle()
 
     def _jump(self, limit: int) -> bool:
-        """Do all steps to the next event, in which every running request decodes; False if not one has the blocks."""
+        """Do the steps that start before `limit` and the next finish; every running request decodes.
+
+        False if there are not blocks enough for a single one.
+        """
         count = len(self._running)
         steps = self._next_finish - self._step
         first, growth = self._decoding_step(count)
@@ -181,12 +193,10 @@ class Engine:
                 steps = min(steps, -((first - per_token * count) // growth))
             first, growth = per_token * count, 0
         time = steps * first + growth * (steps * (steps - 1) >> 1)
-        if self._arrivals and not self._queue and self._arrivals[0].at < limit:
-            limit = self._arrivals[0].at
         room = limit - self._now
         if time > room:  # the first step boundary at or after the limit
             half = first - growth / 2
-            steps = max(1, int(2 * room / (half + math.sqrt(half * half + 2.0 * growth * room))))
+            steps = int(2 * room / (half + math.sqrt(half * half + 2.0 * growth * room))) + 1
             while (time := steps * first + growth * (steps * (steps - 1) >> 1)) < room:
                 steps += 1
             while steps > 1 and (less := time - first - growth * (steps - 1)) >= room:
@@ -198,8 +208,7 @@ class Engine:
                 return False
             time = steps * first + growth * (steps * (steps - 1) >> 1)
             blocks = self._blocks(steps, count)
-        if blocks:
-            self.pool.take(blocks)
+        self.pool.free -= blocks
         if self.record.detailed:
             self.record.note(self._now, first, growth, steps, {s.index: 1 for s in self._running.values()})
         self._now += time
@@ -218,12 +227,12 @@ class Engine:
 
     def _blocks(self, steps: int, count: int) -> int:
         """Blocks that `count` decoding requests begin in the next `steps` steps."""
-        size, residue = self._size, self._step % self._size
-        rounds, rest = divmod(steps, size)
-        end = residue + rest
+        size, need, begin = self._size, self._need, self._step % self._size
+        end = begin + steps
         if end <= size:
-            return rounds * count + sum(self._need[residue:end])
-        return (rounds + 1) * count - sum(self._need[end - size : residue])
+            return sum(need[begin:end])
+        rounds, end = divmod(end, size)
+        return rounds * count + sum(need[:end]) - sum(need[:begin])
 
     def _lasting(self, count: int) -> int:
         """For how many steps the free blocks last."""
@@ -245,8 +254,8 @@ class Engine:
             blocks += self._more_blocks(sequence)
         if blocks > pool.free:
             preempted = self._preempt_until_it_fits()
-        elif blocks:
-            pool.take(blocks)
+        else:
+            pool.free -= blocks
         decoding, context = len(running), self._context
         budget -= decoding
         if self._prefilling is not None:
@@ -293,16 +302,16 @@ class Engine:
 
     def _admit(self, sequence: _Sequence, budget: int) -> bool:
         """Admit the head of the queue if there are blocks for all of its tokens; False if it must wait."""
-        pool, size, target = self.pool, self._size, sequence.target
+        pool, size, target, ids = self.pool, self._size, sequence.target, sequence.ids
         found = own = idle = 0
-        if sequence.ids or sequence.own:
-            shared = len(sequence.ids)
-            match = pool.match(sequence.ids, min(shared, (target - 1) // size))
-            found, idle = match.blocks, match.idle
-            if sequence.own and found == shared:
+        if ids or sequence.own:
+            most = (target - 1) // size
+            match = pool.match(ids, most if most < len(ids) else len(ids))
+            found, _, _, idle = match
+            if sequence.own and found == len(ids):
                 own = sequence.own.end
-        context = (found + own) * size
-        if sequence.transferred > context:
+        context = cached = (found + own) * size
+        if context < sequence.transferred:
             context = sequence.transferred
         chunk = target - context
         if chunk > budget:
@@ -315,11 +324,10 @@ class Engine:
         if own:
             pool.hold_own(sequence.own)
         sequence.own = None
-        pool.take(-(-(context + chunk) // size) - found - own)
+        pool.free -= -(-(context + chunk) // size) - found - own
         if sequence.order < 0:
             self.record.scheduled[sequence.index] = self._now / PICOSECONDS
-            self.record.cached_tokens[sequence.index] = (found + own) * size
-        self.prefill_tokens -= context - sequence.transferred
+            self.record.cached_tokens[sequence.index] = cached
         sequence.transferred = 0
         sequence.order = self._admitted
         self._admitted += 1
@@ -331,10 +339,9 @@ class Engine:
     def _prefill(self, sequence: _Sequence) -> None:
         """Compute a chunk; what it fills can be found by requests that are admitted later in this very step."""
         sequence.computed += sequence.chunk
-        self.prefill_tokens -= sequence.chunk
-        if sequence.ids:
-            full = min(len(sequence.ids), sequence.computed // self._size)
-            sequence.last = self.pool.fill(sequence.last, sequence.ids, full)
+        if ids := sequence.ids:
+            full = sequence.computed // self._size
+            sequence.last = self.pool.fill(sequence.last, ids, full if full < len(ids) else len(ids))
 
     def _more_blocks(self, sequence: _Sequence) -> int:
         return -(-(sequence.computed + sequence.chunk) // self._size) + (-sequence.computed // self._size)
@@ -350,14 +357,13 @@ class Engine:
             while blocks > pool.free and order in running:
                 preempted.append(self._preempt(running.popitem()[1]))
             if order in running:
-                pool.take(blocks)
-        self._find_next_finish()
+                pool.free -= blocks
+        self._finish_decoding()
         return tuple(preempted)
 
     def _preempt(self, sequence: _Sequence) -> int:
         if sequence is self._prefilling:
             self._prefilling = None
-            self.prefill_tokens += sequence.computed
         else:
             made = self._step - sequence.since
             sequence.computed = sequence.target + made
@@ -365,8 +371,10 @@ class Engine:
             sequence.target = sequence.computed + 1
             self._need[sequence.residue] -= 1
             self._context -= sequence.computed
-            self.prefill_tokens += sequence.target
-        self._release(sequence, sequence.computed, keep=True)
+        computed, size = sequence.computed, self._size
+        sequence.own = self.pool.release(
+            sequence.last, len(sequence.ids), computed // size, -(-computed // size), keep=True
+        )
         self._queue.appendleft(sequence)
         return sequence.index
 
@@ -389,27 +397,27 @@ class Engine:
             self._next_finish = finish
 
     def _finish_decoding(self) -> None:
-        finishes = self._finishes
-        while finishes and finishes[0] >> ORDER == self._step:
-            sequence = self._running.pop(heappop(finishes) & MASK, None)
+        """Let those leave that have had their last token; find out who is next."""
+        finishes, running, later = self._finishes, self._running, (self._step + 1) << ORDER
+        self._next_finish = FOREVER
+        while finishes:
+            entry = finishes[0]
+            sequence = running.get(entry & MASK)
             if sequence is not None:
+                if entry >= later:
+                    self._next_finish = entry >> ORDER
+                    break
+                del running[sequence.order]
                 self._need[sequence.residue] -= 1
                 self._context -= sequence.prompt + sequence.output - 1
                 self._leave(sequence)
-        self._find_next_finish()
-
-    def _find_next_finish(self) -> None:
-        finishes = self._finishes
-        while finishes and finishes[0] & MASK not in self._running:
             heappop(finishes)
-        self._next_finish = finishes[0] >> ORDER if finishes else FOREVER
 
     def _leave(self, sequence: _Sequence) -> None:
         self.record.last_token[sequence.index] = self._now / PICOSECONDS
-        self._release(sequence, sequence.prompt + sequence.output - 1, False)
+        computed, size, pool = sequence.prompt + sequence.output - 1, self._size, self.pool
+        if pool.caching:
+            pool.release(sequence.last, len(sequence.ids), computed // size, -(-computed // size))
+        else:
+            pool.free += -(-computed // size)
         self._look = True
-
-    def _release(self, sequence: _Sequence, computed: int, keep: bool) -> None:
-        full = computed // self._size if self.pool.caching else 0
-        own = full - len(sequence.ids) if full > len(sequence.ids) else 0
-        sequence.own = self.pool.release(sequence.last, own, -(-computed // self._size) - full, keep)

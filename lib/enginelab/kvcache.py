@@ -101,14 +101,18 @@ class BlockPool:
 
     Order of eviction, as in vLLM 0.32: blocks without content first; then the least recently freed request, and of
     one request the end of its sequence first. So what is cached is always a prefix of some prompt, without holes.
+
+    Blocks are taken by counting `free` down. What that evicts is forgotten by `settle`, which everything that looks
+    at the cache or gives blocks back calls first: until then it makes no difference.
     """
 
     def __init__(self, num_blocks: int | None, caching: bool):
         self.num_blocks = num_blocks
-        self.free = self._blank = PLENTY if num_blocks is None else num_blocks
+        self.free = PLENTY if num_blocks is None else num_blocks
         self.caching = caching
         self.root = Run((), 0, 0, None)
-        self._idle: OrderedDict[Run, None] = OrderedDict()
+        self._idle: OrderedDict[Run, None] = OrderedDict()  # no request holds them; in order of eviction
+        self._cached = 0  # blocks in them, which are free
 
     @property
     def held(self) -> int:
@@ -117,19 +121,22 @@ class BlockPool:
 
     def match(self, ids: tuple[int, ...], most: int) -> Match:
         """The longest cached prefix of a prompt's block ids, at most `most` blocks of it."""
+        if self._cached > self.free:
+            self.settle()
         run, found, inside, idle = self.root, 0, 0, 0
-        while found < most and run.children:
-            child = run.children.get(ids[found])
-            if child is None:
-                break
-            run, length = child, min(child.end, len(child.ids)) - child.start
-            inside = length if length < most - found else most - found
-            if child.ids[child.start : child.start + inside] != ids[found : found + inside]:
-                inside = next(i for i in range(inside) if child.ids[child.start + i] != ids[found + i])
-            found += inside
-            if not child.users:
+        while found < most and run.children and (child := run.children.get(ids[found])) is not None:
+            run, stop = child, child.end
+            if stop > (length := len(run.ids)):
+                stop = length
+            if stop > most:
+                stop = most
+            if run.ids[stop - 1] != ids[stop - 1]:
+                stop = _parting(run.ids, ids, found, stop - 1)
+            inside = stop - found
+            if not run.users:
                 idle += inside
-            if inside < length:
+            found = stop
+            if stop < run.end:
                 break
         return Match(found, run, inside, idle)
 
@@ -143,6 +150,7 @@ class BlockPool:
             if not run.users:
                 self._idle.pop(run, None)
                 self.free -= run.end - run.start
+                self._cached -= run.end - run.start
             run.users += 1
             run = run.parent
         return last
@@ -164,32 +172,28 @@ class BlockPool:
 
     def hold_own(self, run: Run) -> int:
         """Take back what is left of a preempted request's own run; returns its number of blocks."""
+        self.settle()
         if self._idle.pop(run, self) is not self:
             self.free -= run.end
+            self._cached -= run.end
         return run.end
 
-    def take(self, count: int) -> None:
-        """Hand out `count` blocks, which must be free, evicting cached content where nothing else is left."""
-        self.free -= count
-        self._blank -= count
-        if self._blank < 0:
-            self._evict()
-
-    def _evict(self) -> None:
-        idle, missing = self._idle, -self._blank
-        while missing:
-            run, _ = idle.popitem(last=False)
+    def settle(self) -> None:
+        """Forget the cached content of blocks that have been taken since."""
+        idle, missing = self._idle, self._cached - self.free
+        while missing > 0:
+            run = next(iter(idle))
             length = run.end - run.start
             if length > missing:
                 run.end -= missing
-                idle[run] = None
-                idle.move_to_end(run, last=False)
+                self._cached -= missing
                 break
+            del idle[run]
             missing -= length
+            self._cached -= length
             run.end = run.start
             if run.ids is not None:
                 self._forget(run)
-        self._blank = 0
 
     def _forget(self, run: Run) -> None:
         if run.original is not None:
@@ -219,26 +223,45 @@ class BlockPool:
             twin.copies = [*(twin.copies or ()), run]
         return run
 
-    def release(self, last: Run, own: int, blank: int, keep: bool) -> Run | None:
-        """Take back a request's blocks: `blank` without content, `own` full of its own content, and its runs.
+    def release(self, last: Run, shared: int, full: int, blocks: int, keep: bool = False) -> Run | None:
+        """Take back a request's `blocks`, of which `full` are full, `shared` of these with content that has an id.
 
-        With `keep` (preemption) the run of the request's own blocks is returned, for `hold_own`.
+        `last` is its last run. With `keep` (preemption) the run of the request's own full blocks is returned, for
+        `hold_own`.
         """
-        if self.num_blocks is None and not keep:  # nobody will ask for its own, and nothing is evicted
-            own, blank = 0, blank + own
-        self.free += blank
-        self._blank += blank
-        run = None
-        if own and not keep and last.parent and last.users == 1 and last.end == len(last.ids) and not last.children:
-            last.end += own
-        elif own:
-            run = Run(None, 0, own, None)
-            self._idle[run] = None
-            self.free += own
+        if not self.caching:
+            self.free += blocks
+            return None
+        if self._cached > self.free:
+            self.settle()
+        own, run = full - shared, None
+        if own <= 0 or (self.num_blocks is None and not keep):  # without a limit nobody will ask for its own
+            self.free += blocks - min(full, shared)
+        else:
+            self.free += blocks - full
+            if not keep and last.parent and last.users == 1 and last.end == len(last.ids) and not last.children:
+                last.end += own
+            else:
+                run = Run(None, 0, own, None)
+                self._idle[run] = None
+                self.free += own
+                self._cached += own
         while last.parent is not None:
             last.users -= 1
             if not last.users:
                 self._idle[last] = None
                 self.free += last.end - last.start
+                self._cached += last.end - last.start
             last = last.parent
         return run
+
+
+def _parting(a: tuple[int, ...], b: tuple[int, ...], low: int, high: int) -> int:
+    """The first block at which two prompts differ, after block `low`, which they share, and at most `high`."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        if a[middle] == b[middle]:
+            low = middle
+        else:
+            high = middle
+    return high

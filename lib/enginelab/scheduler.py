@@ -20,10 +20,11 @@ vLLM's defaults leave out too. vLLM's `num_gpu_blocks` counts a null block that 
 from __future__ import annotations
 
 import math
+import operator
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from .engine import Engine
@@ -157,10 +158,11 @@ def schedule(requests: Iterable[Request], config: Config) -> list[Step]:
 def _run(requests: Sequence[Request], config: Config, record: Record) -> None:
     engine = Engine(config, record)
     order = range(len(requests))
-    if any(b.arrival < a.arrival for a, b in pairwise(requests)):
-        order = sorted(order, key=lambda index: requests[index].arrival)
+    arrivals = [request.arrival for request in requests]
+    if any(map(operator.gt, arrivals, islice(arrivals, 1, None))):
+        order = sorted(order, key=arrivals.__getitem__)
     for start in range(0, len(order), AT_ONCE):
         for index in order[start : start + AT_ONCE]:
             engine.submit(requests[index], index)
-        engine.advance(requests[index].arrival)
+        engine.advance(arrivals[index])
     engine.advance()

@@ -27,8 +27,9 @@ class StepTime:
     k  tokens in the KV cache that the step reads: the context of every request in it, before the step
 
     Each coefficient is at least 0, `fixed` at least a nanosecond. The clock is in whole picoseconds, to which every
-    coefficient is rounded. The defaults are those that `fit` finds on all of `rtxpro6000-llama-3.1-8b` (vLLM 0.19.0,
-    Llama 3.1 8B in bfloat16, April 2026; LLMServingSim's examples).
+    coefficient is rounded. The defaults come from the run `rtxpro6000-llama-3.1-8b` (vLLM 0.19.0, Llama 3.1 8B in
+    bfloat16, April 2026; LLMServingSim's examples): a prefilled token, and a decode step of up to 128 sequences with
+    500 to 2,000 tokens of context each, take what `fit` finds on all of it, give or take 3 %.
     """
 
     fixed: float = 0.0132

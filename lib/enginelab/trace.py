@@ -76,12 +76,13 @@ class Trace:
             object.__setattr__(self, name, tuple(column))
             if len(column) != len(self.requests):
                 raise ValueError(f"{name} must have one entry per request ({len(self.requests)}), not {len(column)}")
-        for index, request in enumerate(self.requests):
+        rows = zip(self.requests, self.first_token, self.last_token, strict=True)
+        for index, (request, first, last) in enumerate(rows):
             # `not <=` also catches nan.
-            if not request.arrival <= self.first_token[index] <= self.last_token[index] < math.inf:
+            if not request.arrival <= first <= last < math.inf:
                 raise ValueError(
                     f"request {index} must arrive, get its first token and its last token in that order, "
-                    f"not at {request.arrival!r}, {self.first_token[index]!r} and {self.last_token[index]!r}"
+                    f"not at {request.arrival!r}, {first!r} and {last!r}"
                 )
 
     @cached_property
