@@ -7,7 +7,8 @@ import pytest
 from enginelab import autoscaling, forecast
 from enginelab.autoscaling import Load, Sla, over_a_day
 from enginelab.engine_profile import Curve, Profile
-from enginelab.planner import Limits, Replicas
+from enginelab.planner import Replicas
+from enginelab.scaling import Limits
 
 # One worker keeps up 1,000 prompt tokens/s and 100 output tokens/s: 10 requests/s of 100 and 10 tokens.
 PROFILE = Profile(Curve((0, 1000, 2000), (0.1, 0.5, 4.5)), Curve((0, 100, 200), (0.01, 0.05, 0.45)))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from enginelab.kvrouter import ActivePrompts, Load, Weights, choose, cost, costs, known, probabilities
+from enginelab.kvrouter import Load, Weights, choose, cost, costs, probabilities
 
 
 def test_dynamos_own_numbers():
@@ -58,27 +58,6 @@ def test_equal_costs_are_drawn_or_the_first():
     assert choose([3, 1, 1]) == 1
     draw = random.Random(0)
     assert {choose([3, 1, 1], 0.0, draw) for _ in range(50)} == {1, 2}
-
-
-@given(st.integers(0, 2**32))
-def test_active_prompts_count_each_block_once(seed):
-    draw = random.Random(seed)
-    tree, held, numbers = ActivePrompts(), [], iter(range(10**6))
-    prompts = [()]
-    for _ in range(40):
-        if held and draw.random() < 0.4:
-            run, _ = held.pop(draw.randrange(len(held)))
-            tree.remove(run)
-        else:
-            base = draw.choice(prompts)
-            ids = base[: draw.randint(0, len(base))] + tuple(next(numbers) for _ in range(draw.randrange(4)))
-            prompts.append(ids)
-            count = draw.randint(0, len(ids))
-            held.append((tree.add(ids, count), ids[:count]))
-        active = {block for _, ids in held for block in ids}
-        assert tree.blocks == len(active)
-        ids = draw.choice(prompts)
-        assert known(ids, len(ids), tree.root) == (sum(block in active for block in ids), True)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from .engine_profile import Profile
 from .forecast import Forecast
-from .planner import DEFAULT, Limits, Replicas, scale, wanted
+from .planner import Replicas
+from .scaling import DEFAULT, Limits, scale, wanted
 from .workload import number, whole
 
 

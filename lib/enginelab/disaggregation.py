@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from .kvrouter import DEFAULT, Weights
-from .routing import Router, in_order
+from .router import Router
+from .routing import in_order
 from .routing import simulate as aggregated
 from .scheduler import Config, Record
 from .trace import Trace

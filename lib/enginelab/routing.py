@@ -7,21 +7,17 @@ stays where it is.
 
 from __future__ import annotations
 
-import random
-from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from .engine import Engine
-from .kvrouter import DEFAULT, ActivePrompts, Weights, choose, cost, known
+from .kvrouter import DEFAULT, Weights
+from .router import Router
 from .scheduler import Config, Record
 from .trace import Trace
 from .workload import Request, whole
 
-__all__ = ["Placement", "Router", "Weights", "place", "prefill_saved", "simulate"]
-
-AT_ONCE = 1000  # requests handed to an engine together, where the policy asks nothing of it
+__all__ = ["Placement", "Weights", "in_order", "place", "prefill_saved", "simulate"]
 
 
 def prefill_saved(prompt_tokens: int, cached_tokens: int) -> float:
@@ -92,180 +88,3 @@ def in_order(requests: Sequence[Request]) -> Sequence[int]:
     if all(a.arrival <= b.arrival for a, b in pairwise(requests)):
         return range(len(requests))
     return sorted(range(len(requests)), key=lambda index: requests[index].arrival)
-
-
-class Router:
-    """Engines behind one router, fed as time goes on; arguments as for `simulate`.
-
-    router = Router([config, config], record, "kv_aware")
-    router.send(requests[0], 0)     # in order of arrival; returns the worker
-    router.finish()
-    """
-
-    def __init__(
-        self,
-        configs: Sequence[Config],
-        record: Record,
-        policy: str = "round_robin",
-        weights: Weights = DEFAULT,
-        seed: int = 0,
-    ):
-        if not configs:
-            raise ValueError("configs must name at least one worker")
-        for index, config in enumerate(configs):
-            if not isinstance(config, Config):
-                raise ValueError(f"configs[{index}] must be a scheduler.Config, not {config!r}")
-        if not isinstance(weights, Weights):
-            raise ValueError(f"weights must be a routing.Weights, not {weights!r}")
-        self.workers = [_Worker(config, record) for config in configs]
-        if policy == "round_robin":
-            self._place = _InTurn(self.workers)
-        elif policy == "least_loaded":
-            self._place = _FewestRequests(self.workers)
-        elif policy == "kv_aware":
-            self._place = _KvAware(self.workers, weights, seed)
-        else:
-            raise ValueError(f"policy must be 'round_robin', 'least_loaded' or 'kv_aware', not {policy!r}")
-
-    def send(self, request: Request, index: int, generated: int = 0, transferred: int = 0) -> int:
-        """Place a request at its arrival; arguments as for `Engine.submit`. Returns the place of its worker."""
-        worker, cached = self._place(request)
-        self.workers[worker].engine.submit(request, index, generated, transferred)
-        if cached is not None:
-            self.workers[worker].book(request, index, request.prompt_tokens - max(transferred, cached))
-        return worker
-
-    def finish(self) -> None:
-        """Run every engine until all is done."""
-        for worker in self.workers:
-            worker.engine.advance()
-
-
-class _Engine(Engine):
-    """An engine that says which requests have left it, in order."""
-
-    def __init__(self, config: Config, record: Record):
-        super().__init__(config, record)
-        self.left: deque[int] = deque()
-
-    def _leave(self, sequence) -> None:
-        super()._leave(sequence)
-        self.left.append(sequence.index)
-
-
-class _Worker:
-    """What a router knows of one worker: its own requests there, and the worker's cache.
-
-    All of it is true until `quiet`, a time in seconds, unless a request is booked.
-    """
-
-    def __init__(self, config: Config, record: Record):
-        self.engine, self.record, self.size = _Engine(config, record), record, config.block_size
-        self.cache = self.engine.pool.root
-        self.requests = self.prefill_tokens = self.other_blocks = 0
-        self.prompts = ActivePrompts()
-        self.quiet = 0.0
-        self._prefills: deque[tuple[int, int]] = deque()  # first tokens come in the order of arrival
-        self._booked: dict[int, tuple[object, int]] = {}
-
-    def catch_up(self, now: float) -> None:
-        """Learn what has happened before `now` or at it."""
-        engine, left, prefills = self.engine, self.engine.left, self._prefills
-        last, first = self.record.last_token, self.record.first_token
-        engine.advance(now)
-        quiet = engine.quiet_until
-        while prefills:
-            index, tokens = prefills[0]
-            at = first[index]
-            if not at <= now:
-                quiet = min(quiet, at) if at > now else 0.0
-                break
-            self.prefill_tokens -= tokens
-            prefills.popleft()
-        while left:
-            at = last[left[0]]
-            if at > now:
-                quiet = min(quiet, at)
-                break
-            self.requests -= 1
-            run, others = self._booked.pop(left.popleft())
-            self.other_blocks -= others
-            self.prompts.remove(run)
-        self.quiet = quiet
-
-    def cached(self, ids: tuple[int, ...], count: int, now: float) -> int:
-        """How many of the first `count` blocks its cache holds."""
-        blocks, used = known(ids, count, self.cache.children)
-        if not used:  # what no request holds may have been lost since the engine was last advanced
-            self.engine.advance(now)
-            blocks, _ = known(ids, count, self.cache.children)
-        return blocks
-
-    def book(self, request: Request, index: int, prefill_tokens: int) -> None:
-        """A request has been sent here; `prefill_tokens` of its prompt are to compute."""
-        full, ids = request.prompt_tokens // self.size, request.block_ids
-        count = min(full, len(ids)) if ids else 0
-        self._booked[index] = self.prompts.add(ids, count) if count else None, full - count
-        self._prefills.append((index, prefill_tokens))
-        self.other_blocks += full - count
-        self.prefill_tokens += prefill_tokens
-        self.requests += 1
-        self.quiet = 0.0
-
-
-# Each policy answers with a worker and how many tokens of the prompt it has cached; None if it keeps no books.
-
-
-class _InTurn:
-    def __init__(self, workers: Sequence[_Worker]):
-        self.workers, self.sent = workers, 0
-
-    def __call__(self, request: Request) -> tuple[int, None]:
-        turn, worker = divmod(self.sent, len(self.workers))
-        self.sent += 1
-        if turn % AT_ONCE == AT_ONCE - 1:  # keeps the queue of arrivals short
-            self.workers[worker].engine.advance(request.arrival)
-            self.workers[worker].engine.left.clear()
-        return worker, None
-
-
-class _FewestRequests:
-    def __init__(self, workers: Sequence[_Worker]):
-        self.workers = workers
-
-    def __call__(self, request: Request) -> tuple[int, int]:
-        now = request.arrival
-        for worker in self.workers:
-            if now >= worker.quiet:
-                worker.catch_up(now)
-        counts = [worker.requests for worker in self.workers]
-        return counts.index(min(counts)), 0
-
-
-class _KvAware:
-    def __init__(self, workers: Sequence[_Worker], weights: Weights, seed: int):
-        sizes = sorted({worker.size for worker in workers})
-        if len(sizes) > 1:
-            raise ValueError(f"workers behind a KV-aware router must have one block_size, not {sizes}")
-        self.workers, self.weights, self.size, self.draw = workers, weights, sizes[0], random.Random(seed)
-
-    def __call__(self, request: Request) -> tuple[int, int]:
-        prompt, ids, now, size = request.prompt_tokens, request.block_ids, request.arrival, self.size
-        full = prompt // size
-        count = min(full, len(ids)) if ids else 0
-        begin = ids[0] if count else None
-        loads = []
-        for worker in self.workers:
-            if now >= worker.quiet:
-                worker.catch_up(now)
-            prompts = worker.prompts
-            cached, blocks = 0, prompts.blocks + worker.other_blocks + full
-            if (runs := worker.cache.children) and begin in runs:
-                cached = worker.cached(ids, count, now)
-            if begin in prompts.root:
-                blocks -= known(ids, count, prompts.root)[0]
-            loads.append((cached, worker.prefill_tokens, blocks, worker.requests))
-        least = min([load[1] for load in loads]) if self.weights.overlap_score_credit_decay else 0
-        prices = [cost(prompt, *load, size, self.weights, least) for load in loads]
-        chosen = choose(prices, self.weights.temperature, self.draw)
-        return chosen, loads[chosen][0] * size

@@ -11,9 +11,10 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from enginelab import environments, planner
+from enginelab import environments
 from enginelab.kvrouter import Load, Weights, choose, costs, probabilities
-from enginelab.planner import Limits, Replicas
+from enginelab.planner import Replicas
+from enginelab.scaling import Limits, scale, wanted
 
 HERE = Path(__file__).parent
 ENVIRONMENTS = HERE.parents[1] / "labs" / "envs"
@@ -156,8 +157,8 @@ def random_case(seed: int) -> dict:
 def decision(case: dict) -> list[int]:
     """The workers that the course's planner would have next."""
     limits = Limits(*case["least"], case["most_change"], case["gpus"], *case["worker_gpus"])
-    target = planner.wanted(case["rate"] * 60.0 / 60.0, *case["engine_rates"], limits)  # Dynamo counts by the minute
-    return list(planner.scale(Replicas(*case["current"]), target, limits))
+    target = wanted(case["rate"] * 60.0 / 60.0, *case["engine_rates"], limits)  # Dynamo counts by the minute
+    return list(scale(Replicas(*case["current"]), target, limits))
 
 
 def main(count: int = 2000) -> int:
@@ -177,7 +178,7 @@ def main(count: int = 2000) -> int:
         ("planner, workers change", [s for s, c, d in zip(same, cases, decisions, strict=True) if d != c["current"]]),
     ]
     print(f"enginelab.kvrouter against dynamo._core.SelectionService {router}, costs to the last bit")
-    print(f"enginelab.planner against dynamo.planner {planning}")
+    print(f"enginelab.scaling against dynamo.planner {planning}")
     print(f"{'cases':<26}{'tried':>8}{'identical':>11}")
     for name, results in rows:
         print(f"{name:<26}{len(results):>8}{sum(results):>11}")
