@@ -3,8 +3,7 @@
 Four workers with prefix caching behind the KV-aware router. Lengths of the Azure 2023 conversation trace, 24 requests/s
 as a Poisson process (6 a worker), after one of 400 system prompts of 512 tokens; 256 sequences, 2,048 tokens a step,
 27,000 blocks of 16 tokens a worker. The trace is read from the folder ENGINELAB_DATA; without it, lengths of about that
-distribution are drawn. Dynamo replays the very same requests in its own environment, with its own step times: those
-are coefficients of a polynomial, as light to compute as ours.
+distribution are drawn. Dynamo replays the very same requests in its own environment, with the step times of its mocker.
 
     python bench/routing.py [count]      10,000 requests unless told; `--alone` leaves Dynamo out
 """

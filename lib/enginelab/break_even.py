@@ -33,7 +33,7 @@ class Prompts:
     prompt_tokens: int = 4000
     prefixes: int = 64
     output_tokens: int = 200
-    seconds: float = 20.0
+    seconds: float = 15.0
     seed: int = 0
 
     def __post_init__(self):

@@ -1,21 +1,23 @@
 """Random states and loads, what the real Dynamo makes of them, and what the course's router and planner do.
 
 As a program: `python tests/engines/dynamo_fidelity.py [cases]` tries 2,000 of each, or as many as told, and prints a
-table.
+table. What a full run found is kept for the pages that say how well the models agree.
 """
 
 import json
 import random
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
-from enginelab import environments
+from enginelab import environments, fidelity
 from enginelab.kvrouter import Load, Weights, choose, costs, probabilities
 from enginelab.planner import Replicas
 from enginelab.scaling import Limits, scale, wanted
 
+FULL = 2000
 HERE = Path(__file__).parent
 ENVIRONMENTS = HERE.parents[1] / "labs" / "envs"
 ROUTER, PLANNER = ENVIRONMENTS / "dynamo.txt", ENVIRONMENTS / "dynamo-planner.txt"
@@ -106,14 +108,14 @@ def ask(lock: Path, program: str, cases: list) -> tuple[str, list]:
     return answer["dynamo"], answer["answers"]
 
 
-def real_choices(states: list[State]) -> tuple[str, list[dict]]:
-    """Dynamo's version, and per state the worker that its router takes and what each would cost."""
+def real_choices(states: list[State], again: int = 0) -> tuple[str, list[dict]]:
+    """Dynamo's version, and per state the worker that its router takes, what each would cost, and `again` choices."""
     groups = []
     for state in states:
         settings = {VARIABLES[name]: str(getattr(state.weights, name)) for name in VARIABLES}
         if not groups or groups[-1]["settings"] != settings:
             groups.append({"settings": settings, "states": []})
-        groups[-1]["states"].append(state._asdict() | {"weights": None})
+        groups[-1]["states"].append(state._asdict() | {"weights": None, "again": again})
     return ask(ROUTER, "dynamo_select.py", groups)
 
 
@@ -136,6 +138,16 @@ def compare(state: State, real: dict) -> Verdict:
     if len(cheapest) == 1:
         same = same and choose(ours) == real["worker"]
     return Verdict(same, len(cheapest) > 1, "" if same else f"Dynamo {real}, the course {ours}")
+
+
+def unlikely(state: State, choices: list[int]) -> str:
+    """A worker whose share of the choices is 5 standard errors from what the course gives it, in words, or ""."""
+    ours = costs(state.prompt_tokens, state.loads(), state.block_size, state.weights)
+    for worker, share in enumerate(probabilities(ours, state.weights.temperature)):
+        seen, error = choices.count(worker) / len(choices), (share * (1 - share) / len(choices)) ** 0.5
+        if abs(seen - share) > 5 * error + 1e-9:
+            return f"worker {worker}: taken in {seen:.3f} of the choices, expected {share:.3f}"
+    return ""
 
 
 def random_case(seed: int) -> dict:
@@ -161,10 +173,14 @@ def decision(case: dict) -> list[int]:
     return list(scale(Replicas(*case["current"]), target, limits))
 
 
-def main(count: int = 2000) -> int:
+def main(count: int = FULL) -> int:
     states = [random_state(seed) for seed in range(count)]
     router, answers = real_choices(states)
     verdicts = [compare(*pair) for pair in zip(states, answers, strict=True)]
+    hot = [state._replace(weights=Weights(temperature=(0.2, 1.0, 5.0)[i % 3])) for i, state in enumerate(states[:60])]
+    hot.sort(key=lambda state: state.weights.temperature)
+    _, drawn = real_choices(hot, again=400)
+    odd = [unlikely(state, answer["again"]) for state, answer in zip(hot, drawn, strict=True)]
     cases = [random_case(seed) for seed in range(count)]
     planning, decisions = ask(PLANNER, "dynamo_plan.py", cases)
     ours = [decision(case) for case in cases]
@@ -173,6 +189,7 @@ def main(count: int = 2000) -> int:
         ("router, all", [verdict.same for verdict in verdicts]),
         ("router, default weights", [v.same for v, s in zip(verdicts, states, strict=True) if s.weights == Weights()]),
         ("router, ties", [verdict.same for verdict in verdicts if verdict.tie]),
+        ("router, 400 draws each", [not text for text in odd]),
         ("planner, all", same),
         ("planner, within a budget", [s for s, case in zip(same, cases, strict=True) if case["gpus"] is not None]),
         ("planner, workers change", [s for s, c, d in zip(same, cases, decisions, strict=True) if d != c["current"]]),
@@ -183,10 +200,15 @@ def main(count: int = 2000) -> int:
     for name, results in rows:
         print(f"{name:<26}{len(results):>8}{sum(results):>11}")
     first = next((f"state {i}: {v.difference}" for i, v in enumerate(verdicts) if not v.same), None)
+    first = first or next((f"draws of state {i}: {text}" for i, text in enumerate(odd) if text), None)
     if first is None and not all(same):
         wrong = same.index(False)
         first = f"load {wrong}: Dynamo {decisions[wrong]}, the course {ours[wrong]}"
     print(f"first difference: {first or 'none'}")
+    if count >= FULL:
+        routed = sum(verdict.same for verdict in verdicts)
+        fidelity.keep("dynamo router", fidelity.Agreement(router, count, routed, date.today()))
+        fidelity.keep("dynamo planner", fidelity.Agreement(planning, count, sum(same), date.today()))
     return int(first is not None)
 
 

