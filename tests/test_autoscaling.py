@@ -67,6 +67,17 @@ def test_a_forecast_is_in_time_where_reacting_is_late():
     assert early.gpu_hours < fixed.gpu_hours
 
 
+def test_what_came_before_is_known_and_not_served():
+    seen = []
+
+    def scaler(history, current):
+        seen.append([load.rate for load in history])
+        return current
+
+    day = over_a_day(loads(5, 6, 7), scaler, PROFILE, SLA, Replicas(1, 1), history=loads(1, 2))
+    assert seen == [[1, 2, 5], [1, 2, 5, 6]] and [load.rate for load in day.loads] == [5, 6, 7]
+
+
 def test_a_budget_holds_all_day():
     limits = Limits(gpus=5)
     planner = autoscaling.planned(PROFILE, SLA, forecast.constant, limits)

@@ -21,8 +21,8 @@ NOTEBOOKS = {
     for page, path in SOURCES.items()
     if path.suffix == ".md" and "{code-cell}" in path.read_text(encoding="utf-8")
 }
-# These collect what the other chapters teach, so they have no question, example or exercise of their own.
-COLLECTIONS = {"chapters/08_interview", "chapters/09_summary", "chapters/glossary"}
+# These open or collect what other chapters teach, so they have no example or exercise of their own.
+COLLECTIONS = {"chapters/07_dynamo", "chapters/08_interview", "chapters/09_summary", "chapters/glossary"}
 TEACHING = [page for page in NOTEBOOKS if page.startswith("chapters/") and page not in COLLECTIONS]
 SHAPE = ["The idea", "Worked example", "Try it: predict first", "Exercise", "Check yourself",
          "Where this lives in the real engines"]  # fmt: skip
@@ -247,7 +247,7 @@ LAYERS = {
     "models": {
         *"batching roofline kvcache step_time engine scheduler calibration".split(),
         *"routing router kvrouter prefix_tree disaggregation".split(),
-        *"planner scaling engine_profile forecast autoscaling choosing".split(),
+        *"planner scaling engine_profile forecast autoscaling traffic break_even choosing".split(),
     },
     "runs": {*"environments preflight server supervisor logs client load sweep kept progress".split()},
     "pictures": {"plot"},

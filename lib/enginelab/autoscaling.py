@@ -124,12 +124,14 @@ def over_a_day(
     limits: Limits = DEFAULT,
     interval: float = 300.0,
     startup: int = 0,
+    history: Sequence[Load] = (),
 ) -> Day:
     """What a scaler does to a fleet, interval by interval.
 
     loads     one per `interval` seconds
     start     workers in the first interval
     startup   intervals until a new worker serves; it is paid for at once, and one that is dropped leaves at once
+    history   loads of the intervals before, which the scaler knows of
 
     An interval keeps the SLA if, by the profile, its load over its workers does. Known differences: no backlog is
     carried from one interval to the next, and a worker that is starting is not called off before others are dropped.
@@ -137,13 +139,13 @@ def over_a_day(
     """
     hours = number("interval", interval, above=0) / 3600
     startup = whole("startup", startup)
-    loads = tuple(Load(*load) for load in loads)
+    loads, history = (tuple(Load(*load) for load in part) for part in (loads, history))
     pools = [_Pool(count) for count in Replicas(*start)]
     serving, starting, met, gpu_hours, good = [], [], [], 0.0, 0.0
     for index, load in enumerate(loads):
         number(f"the rate of interval {index}", load.rate, least=0)
         if index:
-            target = scaler(loads[:index], Replicas(*(pool.all for pool in pools)))
+            target = scaler((*history, *loads[:index]), Replicas(*(pool.all for pool in pools)))
             for pool, count in zip(pools, target, strict=True):
                 pool.move_to(count, index + startup)
         serving.append(Replicas(*(pool.serving(index) for pool in pools)))

@@ -4,6 +4,7 @@ Each function sets its own style and leaves matplotlib's global settings alone. 
 semicolon or keep the result in a name, so that only the figure is shown.
 """
 
+from .break_even import attained, break_even_map, price_of_a_promise
 from .charts import compare, replicas, roofline, routing, slots, static_and_continuous
 from .diagrams import Edge, Node, flowchart, graph
 from .fleet import day, disaggregation, router_flip
@@ -14,6 +15,8 @@ __all__ = [
     "PALETTE",
     "Edge",
     "Node",
+    "attained",
+    "break_even_map",
     "compare",
     "day",
     "disaggregation",
@@ -21,6 +24,7 @@ __all__ = [
     "graph",
     "kv_blocks",
     "prompt_blocks",
+    "price_of_a_promise",
     "replicas",
     "roofline",
     "router_flip",
