@@ -11,8 +11,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from enginelab import trace
-from enginelab.scheduler import Config, Engine, Record, StepTime
+from enginelab import routing, trace
+from enginelab.scheduler import Config, StepTime
 from enginelab.table import Table
 
 ROOT = Path(__file__).parents[1]
@@ -24,17 +24,6 @@ def config_of(settings):
     known = {name: settings[name] for name in names if settings.get(name) is not None}
     blocks = settings.get("num_gpu_blocks")
     return Config(num_blocks=blocks and blocks - 1, **known)
-
-
-def served(requests, config, workers):
-    """What `workers` engines make of the requests, each taking its turn."""
-    record = Record(len(requests))
-    for worker in range(workers):
-        engine = Engine(config, record)
-        for index in range(worker, len(requests), workers):
-            engine.submit(requests[index], index)
-        engine.advance()
-    return record.to_trace(requests)
 
 
 def half(run):
@@ -51,7 +40,7 @@ def rows(file):
     fitted = StepTime.fit(run.first(len(run.requests) // 2), config, workers)
     seconds = time.process_time() - begin
     measured = half(run)
-    predicted = half(served(run.requests, replace(config, step_time=fitted), workers))
+    predicted = half(routing.simulate(run.requests, [replace(config, step_time=fitted)] * workers))
     print(f"{file.stem}: {fitted}, fitted in {seconds:.1f} s of CPU time")
     for metric in ("ttft", "tpot", "e2e"):
         cells = [file.stem, metric.upper(), f"{trace.mape(measured, predicted, metric):.1%}"]

@@ -50,20 +50,6 @@ def test_kv_cache_of_llama_8b_is_128_kib_a_token():
     assert hardware.LLAMA_3_1_8B.kv_bytes_per_token == 128 * 1024
 
 
-@given(context=st.integers(1, 100_000), share=st.floats(0.1, 1))
-def test_what_fits_fits_and_one_more_does_not(context, share):
-    model, gpu = hardware.LLAMA_3_1_8B, hardware.H100
-    count = roofline.fits(model, gpu, context, share)
-    used = model.weight_bytes + count * context * model.kv_bytes_per_token
-    room = gpu.memory_bytes * share
-    assert count == 0 or used <= room
-    assert used + context * model.kv_bytes_per_token > room
-
-
-def test_a_model_that_is_too_big_fits_no_sequence():
-    assert roofline.fits(hardware.LLAMA_3_1_70B, hardware.L4, context=1) == 0
-
-
 @pytest.mark.parametrize("batch", [0, -1, 1.5, None, "4"])
 def test_a_batch_is_a_whole_number(batch):
     with pytest.raises(ValueError, match="^batch must be a whole number"):

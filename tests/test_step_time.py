@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import pytest
 
-from enginelab import roofline, trace, workload
+from enginelab import roofline, routing, trace, workload
 from enginelab.hardware import H100, LLAMA_3_1_8B
-from enginelab.scheduler import Config, Engine, Record, StepTime, simulate
+from enginelab.scheduler import Config, StepTime, simulate
 from enginelab.step_time import PICOSECONDS, clock
 
 
@@ -89,17 +89,6 @@ def test_fitted_on_the_first_half_it_predicts_the_second(public_data, name, most
     assert half_error(run, predicted) <= most
 
 
-def served(requests, config, workers):
-    """What `workers` engines behind round robin make of the requests."""
-    record = Record(len(requests))
-    for worker in range(workers):
-        engine = Engine(config, record)
-        for index in range(worker, len(requests), workers):
-            engine.submit(requests[index], index)
-        engine.advance()
-    return record.to_trace(requests)
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("rate", [2.0, 8.0])
 def test_a_fit_finds_an_engine_again(workers, rate):
@@ -109,14 +98,14 @@ def test_a_fit_finds_an_engine_again(workers, rate):
     prompts, outputs = (workload.lognormal(m, 0.8, count, seed=s, longest=1500) for m, s in ((500, 1), (150, 2)))
     requests = workload.build(workload.poisson(rate * workers, count), prompts, outputs)
     true = Config(max_num_seqs=32, step_time=StepTime(0.02, 1e-4, 2e-4, 2e-7))
-    exact = served(requests, true, workers)
+    exact = routing.simulate(requests, [true] * workers)
     first, last = [], []
     for request, ttft, e2e in zip(requests, exact.ttft, exact.e2e, strict=True):
         first.append(request.arrival + ttft * draw.gauss(1, 0.01))
         last.append(first[-1] + (e2e - ttft) * draw.gauss(1, 0.01))
     run = trace.Trace(tuple(requests), first, last, exact.scheduled)
     fitted = StepTime.fit(run.first(count // 2), replace(true, step_time=StepTime()), workers)
-    assert half_error(run, served(requests, replace(true, step_time=fitted), workers)) < 0.02
+    assert half_error(run, routing.simulate(requests, [replace(true, step_time=fitted)] * workers)) < 0.02
 
 
 def test_a_fit_needs_something_to_fit():

@@ -131,7 +131,7 @@ class BlockPool:
             if stop > most:
                 stop = most
             if run.ids[stop - 1] != ids[stop - 1]:
-                stop = _parting(run.ids, ids, found, stop - 1)
+                stop = parting(run.ids, ids, found, stop - 1)
             inside = stop - found
             if not run.users:
                 idle += inside
@@ -256,7 +256,7 @@ class BlockPool:
         return run
 
 
-def _parting(a: tuple[int, ...], b: tuple[int, ...], low: int, high: int) -> int:
+def parting(a: tuple[int, ...], b: tuple[int, ...], low: int, high: int) -> int:
     """The first block at which two prompts differ, after block `low`, which they share, and at most `high`."""
     while high - low > 1:
         middle = (low + high) // 2

@@ -7,6 +7,8 @@ dictionary operations (Zheng et al., SGLang, 2024). A block id stands for all co
 
 from __future__ import annotations
 
+from .kvcache import parting
+
 
 class ActivePrompts:
     """The full prompt blocks of the requests that a worker is busy with, each counted once: `blocks`."""
@@ -23,7 +25,7 @@ class ActivePrompts:
         while found < count and (run := children.get(ids[found])) is not None:
             stop = min(run.end, count)
             if run.ids[stop - 1] != ids[stop - 1]:
-                stop = common(run.ids, ids, found, stop)
+                stop = parting(run.ids, ids, found, stop - 1)
             if stop < run.end:
                 run = run.split(stop, children)
             run.users += 1
@@ -75,18 +77,6 @@ def known(ids: tuple[int, ...], count: int, children: dict | None) -> tuple[int,
             stop = min(count, len(run.ids))
         used = used and run.users > 0
         if run.ids[stop - 1] != ids[stop - 1]:
-            return common(run.ids, ids, found, stop), used
+            return parting(run.ids, ids, found, stop - 1), used
         found, children = stop, run.children
     return found, used
-
-
-def common(a: tuple[int, ...], b: tuple[int, ...], low: int, high: int) -> int:
-    """Where two prompts part, between block `low`, which they share, and block `high` - 1, which they do not."""
-    high -= 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if a[middle] == b[middle]:
-            low = middle
-        else:
-            high = middle
-    return high

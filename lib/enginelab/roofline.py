@@ -83,13 +83,3 @@ def critical_batch(model: Model, gpu: Gpu) -> float:
     Reading the weights then takes as long as computing with them: weight_bytes / bandwidth = 2 · active · batch / peak.
     """
     return model.weight_bytes / gpu.bandwidth * gpu.flops / (2 * model.active_parameters)
-
-
-def fits(model: Model, gpu: Gpu, context: int, share: float = 0.9) -> int:
-    """How many sequences of `context` tokens fit into the memory left beside the weights, 0 if none.
-
-    `share` is the part of the memory that the engine may use, vLLM's `--gpu-memory-utilization`. Activations are not
-    counted, so real engines fit somewhat fewer.
-    """
-    free = gpu.memory_bytes * share - model.weight_bytes
-    return max(0, int(free // (whole("context", context, least=1) * model.kv_bytes_per_token)))
