@@ -6,7 +6,7 @@ facts     workload, trace, table, hardware, flags, commands, engines, fidelity
 models    batching, roofline, choosing
           one engine: step_time, kvcache, engine, scheduler, calibration
           many: kvrouter, prefix_tree, router, routing, disaggregation
-          over time: planner, scaling, forecast, engine_profile, autoscaling
+          over time: planner, scaling, forecast, engine_profile, traffic, autoscaling; break_even
 runs      environments, preflight, logs, supervisor, server, client, load; sweep, kept, progress
 pictures  plot
 
