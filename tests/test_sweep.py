@@ -319,7 +319,7 @@ if __name__ == "__main__":
     try:
         sweep(point, {"number": range(50)}, executor, keep="rows.jsonl")
     except KeyboardInterrupt:
-        print("interrupted")
+        print("interrupted", flush=True)
         os._exit(130) if executor else sys.exit(130)
 """
 
