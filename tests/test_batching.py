@@ -3,6 +3,7 @@
 import re
 from fractions import Fraction
 
+import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -82,7 +83,6 @@ def test_nothing_to_do_takes_no_steps():
 
 
 def test_numpy_integers_are_whole_numbers():
-    numpy = pytest.importorskip("numpy")
     assert batching.continuous(numpy.array(LESSON), slots=numpy.int64(4)) == batching.continuous(LESSON, slots=4)
 
 

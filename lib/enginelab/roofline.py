@@ -72,11 +72,6 @@ def _step(model: Model, gpu: Gpu, tokens: int, cached_tokens: int) -> Step:
     return Step(tokens, bytes_moved, operations, bytes_moved / gpu.bandwidth, operations / gpu.flops)
 
 
-def balance(gpu: Gpu) -> float:
-    """Operations the GPU can do for each byte it reads: work with fewer per byte is memory-bound."""
-    return gpu.flops / gpu.bandwidth
-
-
 def critical_batch(model: Model, gpu: Gpu) -> float:
     """Batch size, as a real number, at which a decode step without context turns from memory- to compute-bound.
 
