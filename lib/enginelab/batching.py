@@ -17,7 +17,7 @@ from heapq import heappop, heappush, heapreplace
 from typing import NamedTuple
 
 from .trace import Trace
-from .workload import Request, number, whole
+from .workload import Request, in_order, number, whole
 
 
 class Run(NamedTuple):
@@ -49,7 +49,7 @@ class Schedule:
         runs = [None] * len(self.lengths)
         busy: list[tuple[int, int]] = []
         free = list(range(min(self.slots, len(runs))))
-        for request in _in_order(self.arrivals):
+        for request in in_order(self.arrivals):
             start, end = self.started[request], self.started[request] + self.lengths[request]
             while busy and busy[0][0] <= start:
                 heappush(free, heappop(busy)[1])
@@ -123,7 +123,7 @@ def static(lengths: Sequence[int], slots: int, arrivals: Sequence[int] | None = 
     Raises `ValueError` for anything else, naming the argument and the value.
     """
     lengths, slots, arrivals = _checked(lengths, slots, arrivals)
-    order, started = _in_order(arrivals), [0] * len(lengths)
+    order, started = in_order(arrivals), [0] * len(lengths)
     begin = now = 0
     while begin < len(order):
         now = max(now, arrivals[order[begin]])
@@ -144,7 +144,7 @@ def continuous(lengths: Sequence[int], slots: int, arrivals: Sequence[int] | Non
     Arguments, order and errors are those of `static`.
     """
     lengths, slots, arrivals = _checked(lengths, slots, arrivals)
-    order = _in_order(arrivals)
+    order = in_order(arrivals)
     rows = zip(arrivals, lengths, strict=True)
     if not isinstance(order, range):
         rows = ((arrivals[request], lengths[request]) for request in order)
@@ -161,13 +161,6 @@ def continuous(lengths: Sequence[int], slots: int, arrivals: Sequence[int] | Non
     if not isinstance(order, range):
         starts = [start for _, start in sorted(zip(order, starts, strict=True))]
     return Schedule(lengths, slots, arrivals, starts)
-
-
-def _in_order(arrivals: Sequence[int]) -> Sequence[int]:
-    """The requests in order of arrival, equal ones in request order."""
-    if any(map(operator.gt, arrivals, arrivals[1:])):
-        return sorted(range(len(arrivals)), key=arrivals.__getitem__)
-    return range(len(arrivals))
 
 
 def _checked(lengths, slots, arrivals) -> tuple[list[int], int, list[int]]:

@@ -14,11 +14,10 @@ from typing import NamedTuple
 
 from .kvrouter import DEFAULT, Weights
 from .router import Router
-from .routing import in_order
 from .routing import simulate as aggregated
 from .scheduler import Config, Record
 from .trace import Trace
-from .workload import Request, number, whole
+from .workload import Request, in_order, number, whole
 
 # Dynamo's router weighs only what a decode worker already holds; prefill is done, and no overlap counts.
 DECODE = Weights(overlap_score_credit=0.0, prefill_load_scale=0.0)
@@ -94,7 +93,7 @@ def simulate(
 
 def _send_all(requests: Sequence[Request], router: Router) -> list[int]:
     workers = [0] * len(requests)
-    for index in in_order(requests):
+    for index in in_order([request.arrival for request in requests]):
         workers[index] = router.send(requests[index], index)
     router.finish()
     return workers

@@ -8,16 +8,15 @@ stays where it is.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 from .kvrouter import DEFAULT, Weights
 from .router import Router
 from .scheduler import Config, Record
 from .trace import Trace
-from .workload import Request, whole
+from .workload import Request, in_order, whole
 
-__all__ = ["Placement", "Weights", "in_order", "place", "prefill_saved", "simulate"]
+__all__ = ["Placement", "Weights", "place", "prefill_saved", "simulate"]
 
 
 def prefill_saved(prompt_tokens: int, cached_tokens: int) -> float:
@@ -77,14 +76,7 @@ def place(
     record = Record(len(requests))
     router = Router(configs, record, policy, weights, seed)
     workers = [0] * len(requests)
-    for index in in_order(requests):
+    for index in in_order([request.arrival for request in requests]):
         workers[index] = router.send(requests[index], index)
     router.finish()
     return Placement(record.to_trace(requests), tuple(workers))
-
-
-def in_order(requests: Sequence[Request]) -> Sequence[int]:
-    """The indices of the requests in order of arrival; equal arrivals keep their order."""
-    if all(a.arrival <= b.arrival for a, b in pairwise(requests)):
-        return range(len(requests))
-    return sorted(range(len(requests)), key=lambda index: requests[index].arrival)

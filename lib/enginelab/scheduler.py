@@ -20,17 +20,16 @@ vLLM's defaults leave out too. vLLM's `num_gpu_blocks` counts a null block that 
 from __future__ import annotations
 
 import math
-import operator
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
 from .engine import Engine
 from .step_time import PICOSECONDS, StepTime
 from .trace import Trace
-from .workload import Request, whole
+from .workload import Request, in_order, whole
 
 __all__ = ["Config", "Engine", "Record", "Step", "StepTime", "schedule", "simulate"]
 
@@ -157,10 +156,8 @@ def schedule(requests: Iterable[Request], config: Config) -> list[Step]:
 
 def _run(requests: Sequence[Request], config: Config, record: Record) -> None:
     engine = Engine(config, record)
-    order = range(len(requests))
     arrivals = [request.arrival for request in requests]
-    if any(map(operator.gt, arrivals, islice(arrivals, 1, None))):
-        order = sorted(order, key=arrivals.__getitem__)
+    order = in_order(arrivals)
     for start in range(0, len(order), AT_ONCE):
         for index in order[start : start + AT_ONCE]:
             engine.submit(requests[index], index)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import csv
 import json
 import math
+import operator
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import accumulate
+from itertools import accumulate, islice
 from pathlib import Path
 
 
@@ -59,6 +60,13 @@ def number(name: str, value, least: float = -math.inf, above: float = -math.inf)
         pass
     bound = f" greater than {above:g}" if above > -math.inf else "" if least == -math.inf else f" of at least {least:g}"
     raise ValueError(f"{name} must be a finite number{bound}, not {value!r}")
+
+
+def in_order(arrivals: Sequence[float]) -> Sequence[int]:
+    """The indices of `arrivals` from the earliest to the latest; equal ones keep their order."""
+    if any(map(operator.gt, arrivals, islice(arrivals, 1, None))):
+        return sorted(range(len(arrivals)), key=arrivals.__getitem__)
+    return range(len(arrivals))
 
 
 def poisson(rate: float, count: int, seed: int = 0) -> list[float]:
