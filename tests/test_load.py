@@ -231,8 +231,11 @@ def test_tokens_that_came_together_leave_no_token_times_by_aiperf():
     assert by_aiperf(ROWS[0], ROWS[1], aiperf_row(2, 105 * MS, [205 * MS], 2, 40)).token_times is None
 
 
-def test_a_server_that_is_silent_about_its_cache_leaves_no_cached_tokens():
-    assert by_aiperf(ROWS[0], ROWS[1], aiperf_row(2, 105 * MS, [175 * MS, 205 * MS], 2, 40, None)).cached_tokens is None
+def test_a_server_that_says_nothing_where_nothing_was_cached():
+    silent = aiperf_row(2, 105 * MS, [175 * MS, 205 * MS], 2, 40, None)
+    assert by_aiperf(ROWS[0], ROWS[1], silent).cached_tokens == (16, 16, 0)
+    rows = [aiperf_row(0, 0, [1, 2, 3], 3, 32, None), aiperf_row(1, 0, [1], 1, 32, None), silent]
+    assert by_aiperf(*rows).cached_tokens is None
 
 
 GONE = {"code": 404, "type": "Not Found", "message": '{"error": {"message": "The model `m` does not exist."}}'}

@@ -188,13 +188,14 @@ def _trace(answers: Sequence[_Answer], requests: Sequence[Request], source: str)
             raise ClientError(f"Request {number} got {answer.output_tokens} tokens, {wanted}.")
         sent.append(Request(answer.start - zero, answer.prompt_tokens, answer.output_tokens, asked.block_ids))
         times.append([at - zero for at in answer.times])
-    cached = [answer.cached_tokens for answer in answers]
+    # SGLang 0.5.14 says nothing where nothing was cached.
+    told = any(answer.cached_tokens is not None for answer in answers)
     return Trace(
         sent,
         [seen[0] for seen in times],
         [seen[-1] for seen in times],
         token_times=times if all(len(a.times) == a.output_tokens for a in answers) else None,
-        cached_tokens=cached if None not in cached else None,
+        cached_tokens=[answer.cached_tokens or 0 for answer in answers] if told else None,
         source=source,
     )
 

@@ -50,7 +50,7 @@ def offer(
     In the result, arrival is when the generator really sent the request, counted from the first one; aiperf keeps the
     schedule to the millisecond, and on two busy cores to some ten of them. Prompt lengths are as counted by the server
     (aiperf) or the tokenizer (vllm, which leaves out what a server may put before a prompt: one token). aiperf
-    tells `cached_tokens`, if the server does for every request.
+    tells `cached_tokens` if the server does.
 
     Raises `ClientError` if any request fails or gets another length than it asked for, or the generator fails;
     `ServerError`, with the log, if the engine has died.
