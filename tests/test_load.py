@@ -300,7 +300,7 @@ print("Profiling: 2/3 |\x1b[32m####      \x1b[0m|  67% [00:01<00:00]", file=sys.
 time.sleep(0.6)
 os.makedirs("records")
 open("records/profile_export_raw.jsonl", "w").write({"".join(json.dumps(row) + chr(10) for row in ROWS)!r})
-json.dump([sys.argv[1:], "OPENAI_API_KEY" in os.environ], open({str(tmp_path / "seen")!r}, "w"))
+json.dump([sys.argv[1:], {{"OPENAI_API_KEY", "HF_HUB_OFFLINE"}} & set(os.environ) != set()], open({str(tmp_path / "seen")!r}, "w"))
 """,
         "aiperf",
     )
@@ -310,7 +310,7 @@ json.dump([sys.argv[1:], "OPENAI_API_KEY" in os.environ], open({str(tmp_path / "
         ASKED,
         model="m",
         source="test",
-        env=env,
+        env=env | {"HF_HUB_OFFLINE": "1"},
         generator="aiperf",
         on_progress=lambda seconds, line: said.append(line),
     )

@@ -43,7 +43,7 @@ class Generator(NamedTuple):
     """A program that offers a load.
 
     name: what messages call it; argv: its command, run in a folder that holds `files`, file name -> content;
-    environment: set for it; results: patterns of files that it leaves, the first that matches counts; measured: from
+    environment: set for it (None: taken from it); results: patterns of files that it leaves, the first that matches counts; measured: from
     their text, the requests and a source to a `Trace`; answered: finds "12/32" in its output; complaint: finds what
     went wrong.
     """
@@ -51,7 +51,7 @@ class Generator(NamedTuple):
     name: str
     argv: Callable[[Job], list[str]]
     files: Callable[[Job], dict[str, str]]
-    environment: Callable[[Job], Mapping[str, str]]
+    environment: Callable[[Job], Mapping[str, str | None]]
     results: tuple[str, ...]
     measured: Callable[[str, Sequence[Request], str], Trace]
     answered: str
@@ -235,7 +235,12 @@ AIPERF = Generator(
     name="aiperf",
     argv=aiperf_argv,
     files=aiperf_files,
-    environment=lambda job: {"AIPERF_DATASET_MMAP_CACHE_ENABLED": "false"},
+    # Told to be offline, aiperf looks for a tokenizer's folder in the hub's cache. It asks the hub for nothing here.
+    environment=lambda job: {
+        "AIPERF_DATASET_MMAP_CACHE_ENABLED": "false",
+        "HF_HUB_OFFLINE": None,
+        "TRANSFORMERS_OFFLINE": None,
+    },
     results=("records/profile_export_raw.jsonl", "records/raw_records/*.jsonl"),  # the latter if every request failed
     measured=aiperf_measured,
     answered=r"Profiling: (\d+/\d+) ",

