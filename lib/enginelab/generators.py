@@ -43,9 +43,9 @@ class Generator(NamedTuple):
     """A program that offers a load.
 
     name: what messages call it; argv: its command, run in a folder that holds `files`, file name -> content;
-    environment: set for it (None: taken from it); results: patterns of files that it leaves, the first that matches counts; measured: from
-    their text, the requests and a source to a `Trace`; answered: finds "12/32" in its output; complaint: finds what
-    went wrong.
+    environment: set for it (None: taken from it); results: patterns of files that it leaves, the first that matches
+    counts; measured: from their text, the requests and a source to a `Trace`; answered: finds "12/32" in its output;
+    complaint: finds there what went wrong.
     """
 
     name: str
