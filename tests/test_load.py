@@ -342,6 +342,11 @@ def test_an_aiperf_that_fails_is_a_sentence(generator, code, sentence):
         offer(generator(code, "aiperf"), generator="aiperf")
 
 
+def test_vllm_needs_a_tokenizer():
+    with pytest.raises(ValueError, match="tokenizer"):
+        load.offer("http://127.0.0.1:9", ASKED, model="m", source="test")
+
+
 def test_an_unknown_generator():
     with pytest.raises(ValueError, match="vllm, aiperf"):
         offer({}, generator="wrk")
