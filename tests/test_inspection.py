@@ -158,8 +158,8 @@ def tree(root, files: dict[str, str]):
     return root
 
 
-# As recorded: the variables that Colab's and Kaggle's notebooks show, Docker's and Podman's marks, the control groups of
-# the first process under version 1 and 2.
+# As recorded: the variables that Colab's and Kaggle's notebooks show, Docker's and Podman's marks, the control groups
+# of the first process under version 1 and 2.
 HOSTS = {
     "Colab": ("Colab", {"COLAB_RELEASE_TAG": "release-colab-external_20260701", "COLAB_GPU": "1"}, {".dockerenv": ""}),
     "an older Colab": ("Colab", {"COLAB_JUPYTER_IP": "172.28.0.12"}, {}),
