@@ -56,7 +56,10 @@ def test_a_bad_file_stops_the_build_with_its_name(app):
 
 def test_a_new_run_has_the_labs_read_again_and_no_other_page(app):
     env = SimpleNamespace(found_docs={"index", "labs/01_vllm", "labs/05_vllm_omni", "chapters/03_vllm"})
-    outdated = lambda: sorted(recorded_runs._changed(app, env, set(), set(), set()))  # noqa: E731
+
+    def outdated():
+        return sorted(recorded_runs._changed(app, env, set(), set(), set()))
+
     assert outdated() == [] and outdated() == []
     results.keep("01_vllm", "vLLM 0.33.0", {"s": 1}, {"s": 2}, described("L4"), app.folder)
     assert outdated() == ["labs/01_vllm", "labs/05_vllm_omni"] and outdated() == []
