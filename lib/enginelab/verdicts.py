@@ -1,4 +1,4 @@
-"""Whether and how an engine can run on a machine, in a sentence. (`enginelab.preflight`; the Preflight of every lab.)"""
+"""Whether and how an engine can run on a machine, in a sentence. (`preflight`; the Preflight of every lab.)"""
 
 from __future__ import annotations
 
