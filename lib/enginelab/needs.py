@@ -68,9 +68,10 @@ class Needs:
 
 
 # Apache-2.0 and open to all, so no lab asks for a hub token. Weights of 2 bytes a parameter: 1.5, 8 and 16 GB; the CUDA
-# context, CUDA graphs and a useful KV cache need the rest.
+# context, CUDA graphs and a useful KV cache need the rest; and a lab should not be one long download, so that the larger
+# ones are for GPUs that come with a data centre's network.
 QWEN3 = (
-    Choice(40, "Qwen/Qwen3-8B", 17),
+    Choice(70, "Qwen/Qwen3-8B", 17),
     Choice(20, "Qwen/Qwen3-4B", 9),
     Choice(8, "Qwen/Qwen3-0.6B", 2),
 )
