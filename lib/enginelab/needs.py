@@ -68,8 +68,8 @@ class Needs:
 
 
 # Apache-2.0 and open to all, so no lab asks for a hub token. Weights of 2 bytes a parameter: 1.5, 8 and 16 GB; the CUDA
-# context, CUDA graphs and a useful KV cache need the rest; and a lab should not be one long download, so that the larger
-# ones are for GPUs that come with a data centre's network.
+# context, CUDA graphs and a useful KV cache need the rest. A lab should not be one long download, so the largest is for
+# GPUs that come with a data centre's network.
 QWEN3 = (
     Choice(70, "Qwen/Qwen3-8B", 17),
     Choice(20, "Qwen/Qwen3-4B", 9),
