@@ -171,11 +171,12 @@ def is_print(node):
     return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print"
 
 
-def test_a_model_of_the_hub_is_the_one_that_preflight_chose(lab):
-    """Its sentence names a model by the GPU's memory, so a lab that named another would contradict it."""
-    code = "\n".join(cell.source for cell in code_cells(lab))
+def test_a_gpu_serves_the_model_that_preflight_chose(lab):
+    """Its sentence names a model by the GPU's memory, so a lab that served another would contradict it."""
     names = {choice.model for row in needs.NEEDS for choice in row.choices}
-    assert not [name for name in names if name in code] or "verdict.model" in code
+    for cell in code_cells(lab):
+        if 'verdict.mode == "gpu"' in cell.source:
+            assert not [name for name in names if name in cell.source], "serve verdict.model:\n" + cell.source
 
 
 # --- the first cell -------------------------------------------------------------------------------------------------
