@@ -79,7 +79,8 @@ def lab(name: str, machine: Machine) -> Verdict:
     names, where = ", ".join(each.engine for each in can), "GPU" if can[0].mode == "gpu" else "CPU"
     sentence = f"This lab can take {names} here, on the {where}."
     if name == "07_compare" and len(can) == 1:
-        sentence += " One engine is no comparison: the lab measures it twice, and shows how far two runs differ."
+        sentence += " One engine is no comparison, only two runs of it."
+    sentence = " ".join([sentence, *(each.sentence for each in can)])
     return Verdict(True, can[0].mode, sentence, can[0].dtype, engine=names, model=can[0].model)
 
 
