@@ -76,7 +76,7 @@ QWEN3 = (
     Choice(8, "Qwen/Qwen3-0.6B", 2),
 )
 SGLANG_FOR_CUDA_12 = (
-    "--extra-index-url https://download.pytorch.org/whl/cu129, and then pip install --force-reinstall --no-deps "
+    "--extra-index-url https://download.pytorch.org/whl/cu129 && pip install --force-reinstall --no-deps "
     "sglang-kernel sgl-deep-gemm --index-url https://docs.sglang.io/whl/cu129"
 )
 ROCM = "has a build for ROCm, but the labs were written for NVIDIA GPUs and have not been tried there"

@@ -96,12 +96,12 @@ def _on_gpu(row: Needs, machine: Machine) -> Verdict:
         install = row.in_container.format(version=version) or install
     if old:
         sentence += (
-            f" Its driver, {gpu.driver}, has no CUDA 13: use {row.engine} {version}, not {row.version}: {install}."
+            f" Its driver, {gpu.driver}, has no CUDA 13: use {row.engine} {version}, not {row.version}: `{install}`."
         )
     elif row.program in machine.installed:
         install = ""
     else:
-        sentence += f" Install it first: {install}."
+        sentence += f" Install it first: `{install}`."
     return Verdict(True, "gpu", sentence, dtype, version, row.engine, choice.model, choice.flags, install)
 
 
