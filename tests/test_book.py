@@ -246,7 +246,7 @@ def test_a_fault_outside_the_cells_fails_the_build_as_often_as_it_is_built(book)
 LAYERS = {
     "facts": {*"workload trace hardware engines commands flags table fidelity".split()},
     "models": {
-        *"batching roofline kvcache step_time engine scheduler calibration".split(),
+        *"batching roofline speculation kvcache step_time engine scheduler calibration".split(),
         *"routing router kvrouter prefix_tree disaggregation".split(),
         *"planner scaling engine_profile forecast autoscaling traffic break_even choosing".split(),
     },

@@ -3,7 +3,7 @@
 Four layers; a module imports from its own layer or an earlier one:
 
 facts     workload, trace, table, hardware, flags, commands, engines, fidelity
-models    batching, roofline, choosing
+models    batching, roofline, speculation, choosing
           one engine: step_time, kvcache, engine, scheduler, calibration
           many: kvrouter, prefix_tree, router, routing, disaggregation
           over time: planner, scaling, forecast, engine_profile, traffic, autoscaling; break_even
