@@ -15,15 +15,17 @@ from .commands import Command
 from .trtllm_reference import Option, Version
 
 PROGRAM, SUBCOMMAND = "trtllm-serve", "serve"
-CANDIDATE_7 = Version(1, 3, 0, 7)  # 10 March 2026
 # Pull request 14812, June 2026, made explicit flags win over the file. Which candidate was the first to have it, the
 # sources do not say: 1.3.0rc20, of June 2026, may be before or after it.
-FILE_WINS_UP_TO, FLAG_WINS_FROM = CANDIDATE_7, Version(1, 3, 0, 21)
+FILE_WINS_UP_TO, FLAG_WINS_FROM = Version(1, 3, 0, 7), Version(1, 3, 0, 21)
+NEWER = Version(1, 4, 0, 0)  # from here on the newest reference holds word for word
 LAST_ENGINE_BACKEND = Version(1, 3, 0, 20)
 ENGINE_BACKENDS = ("tensorrt", "trt")
 # Where the YAML keeps what a flag sets, if not under the flag's own key.
-PLACES = {"free_gpu_memory_fraction": ("kv_cache_config", "free_gpu_memory_fraction"),
-          "kv_cache_dtype": ("kv_cache_config", "dtype")}
+PLACES = {
+    "free_gpu_memory_fraction": ("kv_cache_config", "free_gpu_memory_fraction"),
+    "kv_cache_dtype": ("kv_cache_config", "dtype"),
+}
 ALL_NETWORKS = ("0.0.0.0", "::", "[::]")
 
 
@@ -104,7 +106,7 @@ def _unknown_flag(name: str, at: Version) -> Finding:
     table = facts.read()
     if name in table.gone_flags:
         says = f"{name} became {table.gone_flags[name]}: write that from 1.4 on."
-        return Finding("error" if at >= Version(1, 4, 0, 0) else "warning", name, says)
+        return Finding("error" if at >= NEWER else "warning", name, says)
     near = get_close_matches(name, [spelling for option in table.options for spelling in option.names], 1, 0.7)
     hint = f": did you mean {near[0]}?" if near else ", nor one like it."
     return Finding("error", name, f"{PROGRAM} has no flag {_shown(name)}{hint}")
@@ -114,25 +116,30 @@ def _check_flag(option: Option, name: str, value: str | None, at: Version) -> It
     since = option.names[name]
     others = [other for other in option.names if not option.names[other]]
     instead = f": write {others[0]}, which every version takes." if others else "."
-    if since == "1.2?" and at < CANDIDATE_7:
-        yield Finding("note" if at >= Version(1, 2) else "warning", name,
-                      f"{name} came between autumn 2025 and March 2026, and may be missing{instead}")
-    elif since in ("1.3.0rc7", "1.3") and at < CANDIDATE_7:
-        yield Finding("error", name, f"{name} came with or after 1.3.0rc7, of March 2026{instead}")
-    elif since == "1.3" and at < Version(1, 4, 0, 0):
-        yield Finding("note", name, f"{name} came after 1.3.0rc7, and may be missing{instead}")
-    elif name != option.preferred and at >= CANDIDATE_7 and len(others) < len(option.names):
+    there = facts.presence(since, at)
+    first, _, certain = since.partition("..")
+    if there == "missing":
+        came = f"after {first}" if certain else f"with {first}"
+        yield Finding("error", name, f"{name} came {came}, and this version is older{instead}")
+    elif there == "unknown":
+        yield Finding("warning", name, f"{name} came after {first}, by {certain}, and may be missing{instead}")
+    elif name != option.preferred and facts.presence(option.names[option.preferred], at) == "there":
         yield Finding("note", name, f"{name} is another name of {option.preferred}, and works.")
-    if option.status == "deprecated" and at >= Version(1, 3):
+    if option.status == "deprecated" and at >= NEWER:
         yield Finding("note", name, f"{name} is deprecated and will go: leave it out.")
     if value is not None:
         yield from _check_value(option, name, value, at)
     if option.key == "host" and value in ALL_NETWORKS:
-        yield Finding("warning", name, f"{name} {value} lets every machine that reaches this one use the server, "
-                                       "which asks for no password: write 127.0.0.1.")
+        yield Finding(
+            "warning",
+            name,
+            f"{name} {value} lets every machine that reaches this one use the server, "
+            "which asks for no password: write 127.0.0.1.",
+        )
     if option.key == "trust_remote_code":
-        yield Finding("note", name, f"{name} runs Python code that comes with the model: leave it out unless the "
-                                    "model needs it.")
+        yield Finding(
+            "note", name, f"{name} runs Python code that comes with the model: leave it out unless the model needs it."
+        )
 
 
 def _check_value(option: Option, name: str, value: str, at: Version) -> Iterator[Finding]:
@@ -147,7 +154,7 @@ def _check_value(option: Option, name: str, value: str, at: Version) -> Iterator
         except ValueError:
             continue
     # The words that a flag allows were read in the newest reference only.
-    level = "error" if at >= Version(1, 4, 0, 0) or option.type in ("int", "float") else "warning"
+    level = "error" if at >= NEWER or option.type in ("int", "float") else "warning"
     yield Finding(level, name, f"{name} must be {facts.described(option.type)}; it is {_shown(value)}.")
 
 
@@ -163,14 +170,14 @@ def _check_section(section: str, value: object, path: tuple[str, ...], at: Versi
             yield _unknown_key(section, key, about, at)
             continue
         written, status = table.key(section, key)
-        if not section and key in table.newer_keys and at < Version(1, 4, 0, 0):
-            yield Finding("warning" if at < CANDIDATE_7 else "note", about,
-                          f"{about} is not in the reference of the 1.2 line, so this version may refuse it.")
+        if not section and facts.presence(table.keys_since.get(key, ""), at) != "there":
+            says = f"{about} is not in the reference of the 1.2 line, so this version may refuse it."
+            yield Finding("warning", about, says)
         if status == "deprecated":
             yield Finding("note", about, f"{about} is deprecated and will go: leave it out.")
         if not facts.fits(written, inner):
             says = f"{about} must be {facts.described(written)}; it is {_shown(inner)}."
-            yield Finding("error" if at >= Version(1, 4, 0, 0) or not path else "warning", about, says)
+            yield Finding("error" if at >= NEWER or not path else "warning", about, says)
         elif isinstance(inner, Mapping):
             yield from _check_inner(written, inner, (*path, key), at)
 
@@ -192,12 +199,12 @@ def _check_inner(written: str, inner: Mapping, path: tuple[str, ...], at: Versio
 
 def _unknown_key(section: str, key: object, about: str, at: Version) -> Finding:
     table = facts.read()
-    if not section and key in table.gone_keys and at < Version(1, 4, 0, 0):
+    if not section and key in table.gone_keys and at < NEWER:
         return Finding("warning", about, f"{about} is a key of the 1.2 line, and the newest reference has it no more.")
     near = get_close_matches(str(key), table.sections[section], 1, 0.7)
     hint = f": did you mean {near[0]}?" if near else ", nor one like it."
     # Keys inside sections were read in the newest reference only.
-    level = "error" if not section or at >= Version(1, 4, 0, 0) else "warning"
+    level = "error" if not section or at >= NEWER else "warning"
     return Finding(level, about, f"The reference of {table.newest} has no key {about}{hint}")
 
 
@@ -206,14 +213,19 @@ def _check_both(given: Mapping[str, tuple[str, str | None]], config: object, at:
     if not isinstance(config, Mapping):
         return
     wins = who_wins(f"{at.major}.{at.minor}.{at.patch}" + (f"rc{at.candidate}" if at.candidate < math.inf else ""))
-    verdict = {"the file": "the file wins", "the flag": "the flag wins",
-               "unknown": "which wins depends on the build: before June 2026 the file, since then the flag"}
+    verdict = {
+        "the file": "the file wins",
+        "the flag": "the flag wins",
+        "unknown": "which wins depends on the build: before June 2026 the file, since then the flag",
+    }
     for key, (name, value) in given.items():
         *sections, last = PLACES.get(key, (key,))
         inside = config.get(sections[0]) if sections else config
         about = ".".join((*sections, last))
         if isinstance(inside, Mapping) and last in inside:
-            yield Finding("warning", name, f"{name} and {about} in the YAML set the same, and {verdict[wins]}: keep one.")
+            yield Finding(
+                "warning", name, f"{name} and {about} in the YAML set the same, and {verdict[wins]}: keep one."
+            )
         elif sections and isinstance(inside, Mapping) and wins != "the flag":
             says = f"{name} {value} is dropped where the YAML has any {sections[0]}, as up to 1.2: write it as {about}."
             yield Finding("warning", name, says)

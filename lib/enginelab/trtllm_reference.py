@@ -50,7 +50,7 @@ class Option(NamedTuple):
     """One option of `trtllm-serve`.
 
     key      its name in the program, and, for most, in the YAML
-    names    its spellings, the preferred one first, each with the version since which it exists (see `Reference`)
+    names    its spellings, the preferred one first, each with the version since which it exists (see `presence`)
     type     as described above; default: when it is not given; status: "prototype", "beta", "stable" or "deprecated"
     """
 
@@ -71,18 +71,16 @@ class Reference:
     """The table.
 
     newest      the version whose keys were read
-    since       how to read an option's version: "" older than 1.2; "1.2?" new between autumn 2025 and 1.3.0rc7 (the
-                reference does not say whether 1.2 has it); "1.3" after 1.3.0rc7
     sections    section -> key -> "type" or "type / status"; the section "" is the top of the file
-    newer_keys  top-level keys that the reference of the 1.2 line (autumn 2025) does not have
-    gone_keys   top-level keys that it has, and the newest has not; gone_flags: flag -> what replaced it
+    keys_since  top-level keys that are newer than 1.2, with their `presence`
+    gone_keys   top-level keys that older versions have and the newest has not; gone_flags: flag -> what replaced it
     """
 
     newest: str
     sources: tuple[Mapping[str, str], ...]
     options: tuple[Option, ...]
     sections: Mapping[str, Mapping[str, str]]
-    newer_keys: frozenset[str]
+    keys_since: Mapping[str, str]
     gone_keys: frozenset[str]
     gone_flags: Mapping[str, str]
 
@@ -105,10 +103,21 @@ def read() -> Reference:
         tuple(table["sources"]),
         tuple(Option(key, **facts) for key, facts in table["flags"].items()),
         table["keys"],
-        frozenset(table["newer_keys"]),
+        table["keys_since"],
         frozenset(table["gone_keys"]),
         table["gone_flags"],
     )
+
+
+def presence(since: str, at: Version) -> str:
+    """Whether something is in version `at`: "there", "missing", or "unknown", if the sources leave it open.
+
+    since: "" for older than 1.2, "1.3.0rc7", or "1.2.0rc0..1.3.0rc7" for what came at some time between the two.
+    """
+    first, _, certain = since.partition("..")
+    if not since or at >= Version.parse(certain or first):
+        return "there"
+    return "missing" if not certain or at <= Version.parse(first) else "unknown"
 
 
 def alternatives(written: str) -> list[str]:

@@ -19,7 +19,7 @@ from .server import Server
 from .trtllm import Finding
 from .trtllm_reference import Version
 
-LARGEST_YAML, DEEPEST_YAML = 64 * 1024, 20
+LARGEST_YAML, DEEPEST_YAML = 16 * 1024, 20  # reading takes seconds per 64 KiB
 PATIENCE = 180.0  # seconds for `trtllm-serve serve --help`, which imports all of PyTorch first
 ASK_VERSION = "from importlib.metadata import version; print(version('tensorrt_llm'))"
 CHOICES = re.compile(r"--backend\s*\[([\w|\s]+)\]")
@@ -39,7 +39,7 @@ class Installation:
 
     @property
     def generation(self) -> str:
-        """"V0", "V0 and V1" or "V1"."""
+        """ "V0", "V0 and V1" or "V1"."""
         compiles = "tensorrt" in self.backends or "trt" in self.backends
         if Version.parse(self.version) < Version(1, 0, 0, 0):
             return "V0"  # 0.x could serve from PyTorch on request, and compiled for TensorRT by itself
@@ -89,12 +89,19 @@ def read_yaml(text: str) -> object:
             if getattr(event, "tag", None):
                 raise ValueError(f"{where}: this course reads no YAML with tags (!)")
         _complain_about_doubles(yaml.compose(text, yaml.SafeLoader))
-        return yaml.safe_load(text)
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"line {mark.line + 1}: " if mark else ""
-        problem = client.readable(str(getattr(error, "problem", None) or type(error).__name__))
-        raise ValueError(f"{where}this is no YAML ({problem[:100]})") from None
+        raise _no_yaml(error) from None
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date or a number that there cannot be
+        raise _no_yaml(error) from None
+
+
+def _no_yaml(error: Exception) -> ValueError:
+    mark = getattr(error, "problem_mark", None)
+    where = f"line {mark.line + 1}: " if mark else ""
+    problem = client.readable(str(getattr(error, "problem", None) or error).partition("\n")[0])
+    return ValueError(f"{where}this is no YAML ({problem[:100]})")
 
 
 def _complain_about_doubles(node: yaml.Node | None) -> None:
@@ -104,7 +111,9 @@ def _complain_about_doubles(node: yaml.Node | None) -> None:
             if isinstance(key, yaml.ScalarNode):
                 if key.value in seen:
                     name = client.readable(key.value)[:60]
-                    raise ValueError(f"line {key.start_mark.line + 1}: the key {name} is there twice, and the last counts")
+                    raise ValueError(
+                        f"line {key.start_mark.line + 1}: the key {name} is there twice, and the last counts"
+                    )
                 seen.add(key.value)
             _complain_about_doubles(value)
     elif isinstance(node, yaml.SequenceNode):
@@ -131,8 +140,7 @@ def installation(search_path: str | None = None, patience: float = PATIENCE) -> 
     program = shutil.which(trtllm.PROGRAM, path=search_path)
     if program is None:
         return None
-    python = Path(program).resolve().with_name("python3")
-    told = _output([str(python if python.is_file() else "python3"), "-c", ASK_VERSION], 30.0).strip()
+    told = _output([*_interpreter(program), "-c", ASK_VERSION], 30.0).strip()
     try:
         Version.parse(told)
     except ValueError:
@@ -140,6 +148,14 @@ def installation(search_path: str | None = None, patience: float = PATIENCE) -> 
     found = CHOICES.search(_output([program, trtllm.SUBCOMMAND, "--help"], patience))
     backends = tuple("".join(found[1].split()).split("|")) if found else ()
     return Installation(told[:40], backends, shutil.which("trtllm-build", path=search_path) is not None)
+
+
+def _interpreter(program: str) -> list[str]:
+    """The Python that `program` runs with: the one its first line names, or else the one beside it."""
+    with open(program, "rb") as file:
+        first = file.readline(500).decode(errors="replace")
+    named = first.removeprefix("#!").split() if first.startswith("#!") else []
+    return named if any("python" in word for word in named) else [str(Path(program).with_name("python3"))]
 
 
 def _output(argv: Sequence[str], patience: float) -> str:
