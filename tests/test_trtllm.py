@@ -142,7 +142,7 @@ def test_unknown_keys_and_the_nearest_known():
 @pytest.mark.parametrize(
     "config, about, part",
     [
-        ({"max_batch_size": "4"}, "max_batch_size", "a whole number, or null; it is 4"),
+        ({"max_batch_size": "4"}, "max_batch_size", "a whole number, or null; it is the text '4'"),
         ({"max_batch_size": True}, "max_batch_size", "a whole number"),
         (
             {"kv_cache_config": {"free_gpu_memory_fraction": 1.5}},

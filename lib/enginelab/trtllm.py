@@ -83,6 +83,9 @@ def _check_flags(words: Sequence[str], at: Version) -> tuple[list[Finding], dict
         option = facts.read().option(name)
         if option is None:
             found.append(_unknown_flag(name, at))
+            meant = facts.read().option(_nearest_flag(name))
+            if meant and meant.type != "switch" and not joined:
+                next(rest, None)  # its value, and no second model
             continue
         if option.type == "switch":
             value = None
@@ -107,9 +110,15 @@ def _unknown_flag(name: str, at: Version) -> Finding:
     if name in table.gone_flags:
         says = f"{name} became {table.gone_flags[name]}: write that from 1.4 on."
         return Finding("error" if at >= NEWER else "warning", name, says)
-    near = get_close_matches(name, [spelling for option in table.options for spelling in option.names], 1, 0.7)
-    hint = f": did you mean {near[0]}?" if near else ", nor one like it."
+    near = _nearest_flag(name)
+    hint = f": did you mean {near}?" if near else ", nor one like it."
     return Finding("error", name, f"{PROGRAM} has no flag {_shown(name)}{hint}")
+
+
+def _nearest_flag(name: str) -> str:
+    """The spelling that is most like `name`, "" if none is."""
+    known = [spelling for option in facts.read().options for spelling in option.names]
+    return next(iter(get_close_matches(name, known, 1, 0.7)), "")
 
 
 def _check_flag(option: Option, name: str, value: str | None, at: Version) -> Iterator[Finding]:
@@ -162,7 +171,7 @@ def _check_section(section: str, value: object, path: tuple[str, ...], at: Versi
     """What there is to say about the keys of one mapping; path: the keys that lead to it."""
     table = facts.read()
     if not isinstance(value, Mapping):
-        yield Finding("error", ".".join(path) or "YAML", f"The YAML must be a mapping of keys; it is {_shown(value)}.")
+        yield Finding("error", ".".join(path) or "YAML", f"The YAML must be a mapping of keys; it is {_told(value)}.")
         return
     for key, inner in value.items():
         about = ".".join((*path, _shown(key)))
@@ -176,7 +185,7 @@ def _check_section(section: str, value: object, path: tuple[str, ...], at: Versi
         if status == "deprecated":
             yield Finding("note", about, f"{about} is deprecated and will go: leave it out.")
         if not facts.fits(written, inner):
-            says = f"{about} must be {facts.described(written)}; it is {_shown(inner)}."
+            says = f"{about} must be {facts.described(written)}; it is {_told(inner)}."
             yield Finding("error" if at >= NEWER or not path else "warning", about, says)
         elif isinstance(inner, Mapping):
             yield from _check_inner(written, inner, (*path, key), at)
@@ -190,7 +199,7 @@ def _check_inner(written: str, inner: Mapping, path: tuple[str, ...], at: Versio
         chosen = inner.get(key, "decode" if key == "mode" else None)
         if not isinstance(chosen, str) or chosen not in sections:
             about = ".".join((*path, key))
-            yield Finding("error", about, f"{about} must be one of {', '.join(sections)}; it is {_shown(chosen)}.")
+            yield Finding("error", about, f"{about} must be one of {', '.join(sections)}; it is {_told(chosen)}.")
             return
         reference = sections[chosen]
     if reference:
@@ -229,6 +238,11 @@ def _check_both(given: Mapping[str, tuple[str, str | None]], config: object, at:
         elif sections and isinstance(inside, Mapping) and wins != "the flag":
             says = f"{name} {value} is dropped where the YAML has any {sections[0]}, as up to 1.2: write it as {about}."
             yield Finding("warning", name, says)
+
+
+def _told(value: object) -> str:
+    """A value of the YAML: a text in quotes, so that it is told from a number."""
+    return f"the text '{_shown(value)}'" if isinstance(value, str) else "null" if value is None else _shown(value)
 
 
 def _shown(value: object) -> str:

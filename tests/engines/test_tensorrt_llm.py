@@ -41,7 +41,7 @@ def test_every_output_of_a_rehearsal_says_so(rehearsed):
 
 def test_a_rehearsal_reaches_the_end_and_names_its_stand_in(rehearsed):
     last = rehearsed.cells[-2].outputs[-1].text
-    assert last.startswith("REHEARSAL: Checked. REHEARSAL: vLLM ") and "no GPU" in last
+    assert last.startswith("Checked. REHEARSAL: vLLM ") and "no GPU" in last
 
 
 def test_no_rehearsal_is_kept():
