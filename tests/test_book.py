@@ -250,7 +250,9 @@ LAYERS = {
         *"routing router kvrouter prefix_tree disaggregation".split(),
         *"planner scaling engine_profile forecast autoscaling traffic break_even choosing".split(),
     },
-    "runs": {*"environments preflight server supervisor logs client load trtllm_server sweep kept progress".split()},
+    "runs": {
+        *"environments preflight server supervisor logs client generators load trtllm_server sweep kept progress".split()
+    },
     "pictures": {"plot"},
 }
 ENGINES = {"torch", "vllm", "sglang", "tensorrt_llm", "IPython"}

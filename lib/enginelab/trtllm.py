@@ -98,10 +98,11 @@ def _check_flags(words: Sequence[str], at: Version) -> tuple[list[Finding], dict
                 continue
         if option.key in given and not option.type.startswith("["):
             found.append(Finding("warning", name, f"{name} sets again what {given[option.key][0]} has set: leave one."))
-        given[option.key] = (name, value)
-        found += _check_flag(option, name, value, at)
+        given[option.key] = (name, value)  # the last one counts
     if models != 1:
         found.append(Finding("error", "MODEL", f"The command must name one model; it names {models or 'none'}."))
+    for name, value in given.values():
+        found += _check_flag(facts.read().option(name), name, value, at)
     return found, given
 
 
