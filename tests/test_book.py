@@ -251,7 +251,8 @@ LAYERS = {
         *"planner scaling engine_profile forecast autoscaling traffic break_even choosing".split(),
     },
     "runs": {
-        *"environments preflight server supervisor logs client generators load trtllm_server sweep kept progress".split()
+        *"environments preflight server supervisor logs client generators load trtllm_server".split(),
+        *"sweep kept progress".split(),
     },
     "pictures": {"plot"},
 }
