@@ -14,6 +14,7 @@ from . import trtllm_reference as facts
 from .commands import Command
 from .trtllm_reference import Option, Version
 
+NEWEST = facts.read().newest
 PROGRAM, SUBCOMMAND = "trtllm-serve", "serve"
 # Pull request 14812, June 2026, made explicit flags win over the file. Which candidate was the first to have it, the
 # sources do not say: 1.3.0rc20, of June 2026, may be before or after it.
@@ -44,13 +45,13 @@ class Finding:
     says: str
 
 
-def check(command: Command | Sequence[str], config: object = None, version: str = "") -> tuple[Finding, ...]:
+def check(command: Command | Sequence[str], config: object = None, version: str = NEWEST) -> tuple[Finding, ...]:
     """Everything there is to say about `command` (words, or a `Command`) and its parsed YAML, for one version.
 
-    config: what the YAML holds, None if there is no file; version: such as "1.2.1", the newest in the reference if "".
+    config: what the YAML holds, None if there is no file; version: such as "1.2.1" (default: the newest that was read).
     Raises ValueError for a command of another program, and for a text that is no version.
     """
-    at = Version.parse(version or facts.read().newest)
+    at = Version.parse(version)
     words = command.argv if isinstance(command, Command) else list(command)
     if not words or words[0] != PROGRAM:
         raise ValueError(f"the command must begin with {PROGRAM}; it begins with {_shown(' '.join(words[:1]))!r}")
