@@ -171,6 +171,14 @@ def is_print(node):
     return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print"
 
 
+def test_a_gpu_serves_the_model_that_preflight_chose(lab):
+    """Its sentence names a model by the GPU's memory, so a lab that served another would contradict it."""
+    names = {choice.model for row in needs.NEEDS for choice in row.choices}
+    for cell in code_cells(lab):
+        if 'verdict.mode == "gpu"' in cell.source:
+            assert not [name for name in names if name in cell.source], "serve verdict.model:\n" + cell.source
+
+
 # --- the first cell -------------------------------------------------------------------------------------------------
 
 

@@ -43,7 +43,13 @@ def day(app):
     return results.of_lab("05_vllm_omni", app.folder)[0].day
 
 
-@pytest.mark.parametrize("page", ["labs/01_vllm", "index", "chapters/05_vllm_omni", "labs/README", "05_vllm_omni"])
+def test_a_lab_that_nobody_has_recorded_says_so_and_how_to(app):
+    last = json.loads(read(app, "labs/01_vllm"))["cells"][-1]["source"]
+    assert "No run of it has been recorded yet." in last
+    assert 'results.keep("01_vllm", source, predicted, measured, machine)' in last
+
+
+@pytest.mark.parametrize("page", ["index", "chapters/05_vllm_omni", "labs/README", "05_vllm_omni"])
 def test_other_pages_stay_as_they_are(page, app):
     assert read(app, page) == NOTEBOOK
 

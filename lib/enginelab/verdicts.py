@@ -1,4 +1,4 @@
-"""Whether and how an engine can run on a machine, in a sentence. (`enginelab.preflight`; the Preflight of every lab.)"""
+"""Whether and how an engine can run on a machine, in a sentence. (`preflight`; the Preflight of every lab.)"""
 
 from __future__ import annotations
 
@@ -79,7 +79,8 @@ def lab(name: str, machine: Machine) -> Verdict:
     names, where = ", ".join(each.engine for each in can), "GPU" if can[0].mode == "gpu" else "CPU"
     sentence = f"This lab can take {names} here, on the {where}."
     if name == "07_compare" and len(can) == 1:
-        sentence += " One engine is no comparison: the lab measures it twice, and shows how far two runs differ."
+        sentence += " One engine is no comparison, only two runs of it."
+    sentence = " ".join([sentence, *(each.sentence for each in can)])
     return Verdict(True, can[0].mode, sentence, can[0].dtype, engine=names, model=can[0].model)
 
 
@@ -95,12 +96,12 @@ def _on_gpu(row: Needs, machine: Machine) -> Verdict:
         install = row.in_container.format(version=version) or install
     if old:
         sentence += (
-            f" Its driver, {gpu.driver}, has no CUDA 13: use {row.engine} {version}, not {row.version}: {install}."
+            f" Its driver, {gpu.driver}, has no CUDA 13: use {row.engine} {version}, not {row.version}: `{install}`."
         )
     elif row.program in machine.installed:
         install = ""
     else:
-        sentence += f" Install it first: {install}."
+        sentence += f" Install it first: `{install}`."
     return Verdict(True, "gpu", sentence, dtype, version, row.engine, choice.model, choice.flags, install)
 
 
