@@ -161,6 +161,12 @@ def test_unknown_keys_and_the_nearest_known():
     about = "kv_cache_config.free_gpu_memory_fracton"
     assert "did you mean free_gpu_memory_fraction?" in inner["error", about]
     assert "nor one like it" in with_file(qqq=1)["error", "qqq"]
+    for version, level in {"1.1.0": "warning", "1.2.1": "error"}.items():
+        assert (level, "qqq") in findings("--extra_llm_api_options", "f", config={"qqq": 1}, version=version)
+    words = ("--extra_llm_api_options", "f")
+    assert ("warning", about) in findings(
+        *words, config={"kv_cache_config": {"free_gpu_memory_fracton": 1}}, version="1.2.1"
+    )
     assert ("error", "7") in findings("--config", "f", config={7: 1})
 
 
@@ -351,6 +357,8 @@ def test_names_from_outside_are_shown_short_and_plain():
     for config in ({"\x1b[2J" + "x" * 500: 1}, {"max_batch_size": "\x1b[2J" * 100}):
         [says] = findings("--config", "f", config=config).values()
         assert len(says) < 220 and says.isprintable()
+    [(_, about)] = findings("--\x1b[2J" + "x" * 500)
+    assert len(about) < 100 and about.isprintable()
 
 
 def test_an_empty_file_is_no_mapping():
