@@ -240,8 +240,8 @@ def _check_both(given: Mapping[str, tuple[str, str | None]], config: object, at:
                 "warning", name, f"{name} and {about} in the YAML set the same, and {verdict[wins]}: keep one."
             )
         elif sections and isinstance(inside, Mapping) and wins != "the flag":
-            says = f"{name} {_shown(value)} is dropped where the YAML has any {sections[0]}, as up to 1.2: write it as {about}."
-            yield Finding("warning", name, says)
+            dropped = f"{name} {_shown(value)} is dropped where the YAML has any {sections[0]}, as up to 1.2"
+            yield Finding("warning", name, f"{dropped}: write it as {about}.")
 
 
 def _told(value: object) -> str:
