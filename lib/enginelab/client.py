@@ -174,6 +174,11 @@ def version(engine: Server | str) -> str:
     raise ClientError(f"No page tells the engine's version ({', '.join(VERSION_PAGES)}): is this an engine's port?")
 
 
+def page(engine: Server | str, path: str) -> str:
+    """The body of the engine's page at `path` (GET). Raises as `ask` does."""
+    return _page(engine, "GET", path)
+
+
 class _Stream:
     """One request that has been sent, and whose answer is still to be read."""
 
