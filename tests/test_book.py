@@ -244,15 +244,18 @@ def test_a_fault_outside_the_cells_fails_the_build_as_often_as_it_is_built(book)
 # --- the library's order ------------------------------------------------------------------------------------------
 
 LAYERS = {
-    "facts": {*"workload trace hardware engines commands flags table fidelity machines needs results".split()},
+    "facts": {
+        *"workload trace hardware engines commands flags table fidelity machines needs results".split(),
+        *"trtllm_reference trtllm".split(),
+    },
     "models": {
         *"batching roofline speculation kvcache step_time engine scheduler calibration".split(),
         *"routing router kvrouter prefix_tree disaggregation".split(),
         *"planner scaling engine_profile forecast autoscaling traffic break_even choosing verdicts".split(),
     },
     "runs": {
-        *"environments inspection preflight server supervisor logs client native".split(),
-        *"generators load sweep kept progress".split(),
+        *"environments inspection preflight server supervisor logs client native generators load".split(),
+        *"trtllm_server sweep kept progress".split(),
     },
     "pictures": {"plot"},
 }
