@@ -249,9 +249,9 @@ LAYERS = {
         *"trtllm_reference trtllm".split(),
     },
     "models": {
-        *"batching roofline speculation kvcache step_time engine scheduler calibration".split(),
+        *"batching roofline speculation kvcache step_time engine scheduler calibration tuning".split(),
         *"routing router kvrouter prefix_tree disaggregation".split(),
-        *"planner scaling engine_profile forecast autoscaling traffic break_even choosing verdicts".split(),
+        *"planner scaling engine_profile forecast autoscaling traffic break_even choosing verdicts cost".split(),
     },
     "runs": {
         *"environments inspection preflight server supervisor logs client native generators load".split(),

@@ -4,8 +4,8 @@ Four layers; a module imports from its own layer or an earlier one:
 
 facts     workload, trace, table, hardware, flags, commands, engines, fidelity; machines, needs, results
           trtllm_reference, trtllm
-models    batching, roofline, speculation, choosing, verdicts
-          one engine: step_time, kvcache, engine, scheduler, calibration
+models    batching, roofline, speculation, choosing, verdicts, cost
+          one engine: step_time, kvcache, engine, scheduler, calibration, tuning
           many: kvrouter, prefix_tree, router, routing, disaggregation
           over time: planner, scaling, forecast, engine_profile, traffic, autoscaling; break_even
 runs      environments, inspection, preflight, logs, supervisor, server, client, native, generators, load;

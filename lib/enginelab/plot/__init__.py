@@ -7,6 +7,7 @@ semicolon or keep the result in a name, so that only the figure is shown.
 from .break_even import attained, break_even_map, price_of_a_promise
 from .charts import compare, replicas, roofline, routing, slots, static_and_continuous
 from .diagrams import Edge, Node, flowchart, graph
+from .dots import dots, engines
 from .fleet import day, disaggregation, router_flip
 from .palette import PALETTE
 from .tokens import kv_blocks, prompt_blocks, step_tokens
@@ -20,6 +21,8 @@ __all__ = [
     "compare",
     "day",
     "disaggregation",
+    "dots",
+    "engines",
     "flowchart",
     "graph",
     "kv_blocks",
