@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from enginelab import commands, scheduler, tuning, workload
+from enginelab import commands, scheduler, trtllm_server, tuning, workload
 from enginelab.step_time import StepTime
 from enginelab.tuning import Drafts, Setting
 
@@ -39,8 +39,11 @@ def test_a_setting_becomes_flags_of_each_engine():
     assert launched("SGLang", replace(BASE, chunked_prefill=False)).value("--chunked-prefill-size") == "-1"
     assert "--disable-radix-cache" not in launched("SGLang", replace(BASE, prefix_caching=True)).argv
     trtllm = launched("TensorRT-LLM", BASE)
-    assert trtllm.value("--config") == tuning.CONFIG and "--enable_chunked_prefill" in trtllm.argv
+    assert trtllm.value("--extra_llm_api_options") == tuning.CONFIG and "--enable_chunked_prefill" in trtllm.argv
     assert "enable_block_reuse: false" in BASE.yaml()
+    for release in ("1.2.1", "1.4.0rc0"):
+        found = trtllm_server.check(trtllm, BASE.yaml(), release)
+        assert not [each.says for each in found if each.level in ("error", "warning")]
 
 
 @pytest.mark.parametrize("engine", ["SGLang", "TensorRT-LLM", "another"])

@@ -74,7 +74,7 @@ class Setting:
         if engine == "TensorRT-LLM" and not self.guesses:
             words = [f"--max_batch_size {self.max_num_seqs}", f"--max_num_tokens {budget}"]
             words += ["--enable_chunked_prefill"] if self.chunked_prefill else []
-            return " ".join([*words, f"--config {CONFIG}"])
+            return " ".join([*words, f"--extra_llm_api_options {CONFIG}"])
         raise ValueError(f"the course has no flags for {engine} with {self.guesses} guesses")
 
     def yaml(self) -> str:
