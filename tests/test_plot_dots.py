@@ -40,7 +40,7 @@ def test_each_row_has_its_own_numbers_and_a_line_where_there_are_two():
     assert marks(ax) == {"predicted": PREDICTED, "measured": MEASURED}
     drawn = {tuple(sorted(x for x, _ in path)) for path in ax.collections[0].get_segments()}
     assert drawn == {(2.5, 3.0), (1.0, 1.5)}
-    assert ax.get_title(loc="left") == "Some number" and len(ax.figure.legends) == 1
+    assert ax.figure.get_suptitle() == "Some number" and len(ax.figure.legends) == 1
 
 
 def test_a_measurement_of_something_else_is_an_error():

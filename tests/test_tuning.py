@@ -62,6 +62,8 @@ def test_settings_tell_what_they_are_and_how_they_differ():
     other = replace(BASE, max_num_seqs=4, guesses=3, chunked_prefill=False)
     assert str(BASE) == "16 seqs, 2048 tokens, no cache"
     assert str(other) == "4 seqs, 2048 tokens, no cache, whole prompts, 3 guesses"
+    assert (BASE.short, other.short) == ("16, 2048", "4, 2048, whole, guesses")
+    assert replace(BASE, prefix_caching=True).short == "16, 2048, cache"
     assert BASE.changes(BASE) == 0 and BASE.changes(other) == other.changes(BASE) == 3
 
 

@@ -47,6 +47,13 @@ class Setting:
             f", {self.guesses} guesses" if self.guesses else ""
         )
 
+    @property
+    def short(self) -> str:
+        """The same in few words, for a figure: seats, tokens, and what is switched on."""
+        words = [str(self.max_num_seqs), str(self.max_num_batched_tokens)]
+        words += ["cache"] * self.prefix_caching + ["whole"] * (not self.chunked_prefill)
+        return ", ".join(words + ["guesses"] * bool(self.guesses))
+
     def changes(self, other: Setting) -> int:
         """In how many choices two settings differ."""
         return sum(getattr(self, field.name) != getattr(other, field.name) for field in fields(self))

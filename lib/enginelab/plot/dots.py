@@ -37,12 +37,15 @@ def dots(predicted: Mapping[str, float], measured: Mapping[str, float], title: s
             list(measured.values()), both, linestyle="none", marker="o", color=colour("blue-line"), label="measured"
         )
         ax.set_yticks(range(len(rows)), list(rows))
-        ax.set(title=title, ylim=(len(rows) - 0.5, -0.5))
+        ax.set(ylim=(len(rows) - 0.5, -0.5))
         ax.set_xlim(left=0)
         ax.tick_params(axis="y", length=0)
         ax.grid(True, axis="x")
-        if alone:
+        if alone:  # long names leave too little room above the axes
+            figure.suptitle(title, x=0, ha="left", fontsize=11, fontweight="bold")
             figure.legend(*ax.get_legend_handles_labels(), loc="outside lower right", ncols=2)
+        else:
+            ax.set_title(title)
     return ax
 
 
