@@ -7,7 +7,7 @@ models    batching, roofline, choosing
           one engine: step_time, kvcache, engine, scheduler, calibration
           many: kvrouter, prefix_tree, router, routing, disaggregation
           over time: planner, scaling, forecast, engine_profile, traffic, autoscaling; break_even
-runs      environments, preflight, logs, supervisor, server, client, load; sweep, kept, progress
+runs      environments, preflight, logs, supervisor, supervised, server, client, load; sweep, kept, progress
 pictures  plot
 
 Facts and models need the standard library alone, so the same code runs in a browser.
