@@ -32,13 +32,14 @@ class Fact(NamedTuple):
 
 @dataclass(frozen=True)
 class Dialect:
-    """How one engine is launched: the words before the flags, where the model goes, and the flags."""
+    """How one engine is launched: the words before the flags, where the model goes (if it has one), and the flags."""
 
     engine: str
     version: str
     programs: tuple[tuple[str, ...], ...]
     model_is_positional: bool
     facts: tuple[Fact, ...]
+    names_model: bool = True
 
     def fact(self, name: str) -> Fact:
         """The flag called `name`, by any of its spellings; `ValueError` if the course knows no such flag."""
