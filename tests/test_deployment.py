@@ -21,8 +21,7 @@ def graph(engine="vLLM", model="Qwen/Qwen3-0.6B", **more):
 
 def mains(made):
     return {
-        component["name"]: component["podTemplate"]["spec"]["containers"][0]
-        for component in made["spec"]["components"]
+        component["name"]: component["podTemplate"]["spec"]["containers"][0] for component in made["spec"]["components"]
     }
 
 
@@ -39,7 +38,9 @@ def test_every_container_runs_a_command_of_the_course(engine, pools):
     for name, container in mains(made).items():
         parsed = commands.parse(container["command"] + container["args"])
         assert parsed.engine == "Dynamo"
-        assert (parsed.value("--disaggregation-mode") or "worker") == (name if name in ("prefill", "decode") else "worker")
+        assert (parsed.value("--disaggregation-mode") or "worker") == (
+            name if name in ("prefill", "decode") else "worker"
+        )
         assert "--trust-remote-code" not in container["args"]
         assert container["image"].endswith(":1.6.1")
     assert {c["name"]: c["replicas"] for c in made["spec"]["components"][1:]} == {
@@ -79,7 +80,25 @@ def test_what_is_typed_wrong_is_named(change, complaint):
 
 def test_any_text_reads_back_as_itself():
     draw = random.Random(1)
-    texts = ["true", "No", "~", "null", "1e3", "0x1F", "12:30", "- a", "a: b", "a #b", "", "'", "--x", "-", "?", "&a", "!!b"]
+    texts = [
+        "true",
+        "No",
+        "~",
+        "null",
+        "1e3",
+        "0x1F",
+        "12:30",
+        "- a",
+        "a: b",
+        "a #b",
+        "",
+        "'",
+        "--x",
+        "-",
+        "?",
+        "&a",
+        "!!b",
+    ]
     texts += ["".join(draw.choices(string.printable[:95], k=draw.randrange(1, 12))) for _ in range(2000)]
     assert yaml.safe_load(deployment.to_yaml(texts)) == texts
     keyed = {"k" + text: text for text in texts}

@@ -79,8 +79,8 @@ def ask(
     """Ask `engine` (a running `Server`, or a URL) to continue `prompt`, greedily, and stream its answer.
 
     prompt: text, or the ids of its tokens; model: the name under which the engine serves it; ignore_eos: go on to
-    max_tokens whatever the model says; show: print the answer as it comes; extra_body: more for the request, such as Dynamo's
-    {"nvext": {"extra_fields": ["worker_id", "timing"]}}; deadline: seconds for the whole answer.
+    max_tokens whatever the model says; show: print the answer as it comes; extra_body: more for the request, such as
+    Dynamo's {"nvext": {"extra_fields": ["worker_id", "timing"]}}; deadline: seconds for the whole answer.
 
     Raises `ClientError` if no whole answer came, and `ServerError`, with the log, if the engine has died.
     """

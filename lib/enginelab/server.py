@@ -120,9 +120,9 @@ def running(
 
     hide = logs.redactor([word for words in (argv, *others.values()) for word in words], environment)
     progress = on_progress or sparingly()
-    members = [Supervised(part, log.with_name(f"{log.stem}-{part}.log"), grace) for part in others]
-    engine = Supervised(name, log, grace)
-    members.append(engine)
+    engine = Supervised(grace, name)
+    members = [*(Supervised(grace, part) for part in others), engine]
+    files = [*(log.with_name(f"{log.stem}-{part}.log") for part in others), log]
     started = time.monotonic()
 
     def failure(member: Supervised, what: str, advice: str = "") -> ServerError:
@@ -148,8 +148,8 @@ def running(
         for member in members:
             stop.callback(member.stop)
         stop.callback(lambda: [member.tell(b"s") for member in members])  # all at once, then one after the other
-        for member, program, words in zip(members, programs, (*others.values(), argv), strict=True):
-            member.start([program, *words[1:]], environment, cwd)
+        for member, file, program, words in zip(members, files, programs, (*others.values(), argv), strict=True):
+            member.start([program, *words[1:]], file, environment, cwd)
         while not complete():
             if dead(0.25):
                 break

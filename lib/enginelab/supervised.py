@@ -23,19 +23,21 @@ class ServerError(RuntimeError):
 
 
 class Supervised:
-    """One program and its supervisor. name: for messages; log: where its output goes; grace: s between TERM and KILL.
+    """One program and its supervisor. grace: seconds between TERM and KILL; name: for messages.
 
-    pid: of the program, once started; exit: its exit status, negative for a signal; error: why it could not start.
+    log: where its output goes; pid: of the program, once started; exit: its exit status, negative for a signal;
+    error: why it could not start.
     """
 
-    def __init__(self, name: str, log: Path, grace: float):
-        self.name, self.log = name, log
+    def __init__(self, grace: float, name: str = "the engine"):
+        self.name, self.log = name, None
         self.pid = self.exit = self.error = self._process = None
         self._gone, self._text, self._grace = False, b"", grace
 
-    def start(self, argv: Sequence[str], environment: Mapping[str, str], cwd: str | Path | None) -> None:
+    def start(self, argv: Sequence[str], log: Path, environment: Mapping[str, str], cwd: str | Path | None) -> None:
         """Start the supervisor, and wait until it has started the program or could not."""
-        with os.fdopen(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as output:
+        self.log = log
+        with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as output:
             self._process = subprocess.Popen(
                 # -I -S: what the engine's environment does to Python concerns the engine alone
                 [sys.executable, "-I", "-S", supervisor.__file__, str(self._grace), *argv],
