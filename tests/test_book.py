@@ -254,7 +254,7 @@ LAYERS = {
         *"planner scaling engine_profile forecast autoscaling traffic break_even choosing".split(),
     },
     "runs": {
-        *"environments preflight server supervisor supervised logs client load sweep kept progress".split(),
+        *"environments preflight server supervisor supervised logs client generators load sweep kept progress".split(),
         *"dynamo_service listening".split(),
     },
     "pictures": {"plot"},

@@ -25,9 +25,10 @@ def test_the_step_time_gives_the_mockers_steps_where_it_says_so():
         assert gap == pytest.approx(mocker.decode(208 + done, 65536), rel=1e-3)
 
 
-@pytest.mark.parametrize(
-    "call", [lambda: mocker.prefill(-1), lambda: mocker.decode(1, 0), lambda: mocker.step_time(0, 1)]
-)
+IMPOSSIBLE = [lambda: mocker.prefill(-1), lambda: mocker.decode(1, 0), lambda: mocker.step_time(0, 1)]
+
+
+@pytest.mark.parametrize("call", IMPOSSIBLE)
 def test_impossible_numbers_are_named(call):
     with pytest.raises(ValueError, match="must be a whole number"):
         call()

@@ -8,7 +8,7 @@ models    batching, roofline, choosing
           one engine: step_time, kvcache, engine, scheduler, calibration, mocker
           many: kvrouter, prefix_tree, router, routing, disaggregation
           over time: planner, scaling, forecast, engine_profile, traffic, autoscaling; break_even
-runs      environments, preflight, logs, supervisor, supervised, server, client, load,
+runs      environments, preflight, logs, supervisor, supervised, server, client, generators, load,
           dynamo_service, listening; sweep, kept, progress
 pictures  plot
 
