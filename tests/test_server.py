@@ -399,6 +399,7 @@ def part(place, code: str = PART) -> list[str]:
 def test_all_parts_of_a_service_run_and_stop_together(place):
     with place.running(parts={"one": part(place), "two": part(place)}) as engine:
         assert len(place.processes()) == 6  # three programs, each with its supervisor
+        assert set(engine.parts) == {"one", "two"} and {*engine.parts.values(), engine.pid} < set(place.processes())
         for name in ("one", "two"):
             log = place.log.with_name(f"engine-{name}.log")
             wait_for(log.read_text, 10)
@@ -431,16 +432,12 @@ def test_a_part_that_dies_later_explains_the_failure_of_the_body(place):
     parts = {"worker": part(place)}
     with pytest.raises(server.ServerError, match=r"worker died .* \(killed by SIGKILL") as caught:
         with place.running(parts=parts, ready=lambda url: len(place.processes()) == 4) as engine:
-            [worker] = [pid for pid in place.processes() if _is_part(pid)]
+            worker = engine.parts["worker"]
             os.kill(worker, signal.SIGKILL)
             wait_for(lambda: worker not in place.processes(), 10)
             raise ConnectionError(f"no answer from {engine.url}")
     assert isinstance(caught.value.__cause__, ConnectionError)
     place.assert_clean()
-
-
-def _is_part(pid: int) -> bool:
-    return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1] == b"-c"
 
 
 def test_a_service_is_ready_when_it_says_so(place):

@@ -33,7 +33,10 @@ VLLM_EVENTS = {
     "enable_kv_cache_events": True,
 }
 SGLANG_EVENTS = {"publisher": "zmq", "topic": "kv-events", "endpoint": f"tcp://*:{EVENTS_PORT}"}
-TRANSFER = {"kv_connector": "NixlConnector", "kv_role": "kv_both"}
+VLLM_TRANSFER = {
+    kind: {"kv_connector": "NixlConnector", "kv_role": role}
+    for kind, role in (("prefill", "kv_producer"), ("decode", "kv_consumer"))
+}
 # As in `examples/backends/trtllm/engine_configs/qwen3` of Dynamo's repository, December 2026: a worker that only
 # prefills cannot run the overlap scheduler.
 TENSORRT_LLM_POOLS = {
@@ -77,7 +80,7 @@ def worker(engine: str, model: str, kind: str = "worker", gpus: int = 1) -> Comm
     if kind != "worker":
         words += ["--disaggregation-mode", kind]
         words += {
-            "vLLM": ["--kv-transfer-config", _json(TRANSFER)],
+            "vLLM": ["--kv-transfer-config", _json(VLLM_TRANSFER[kind])],
             "SGLang": [
                 *("--disaggregation-transfer-backend", "nixl"),
                 *("--disaggregation-bootstrap-port", str(BOOTSTRAP_PORT), "--host", "0.0.0.0"),

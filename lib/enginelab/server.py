@@ -38,7 +38,7 @@ class Server:
 
     url: where it listens, with no slash at the end; port: on 127.0.0.1; pid: of the engine's main process;
     log: the file that holds all it prints; seconds_to_healthy: from launch until its health page answered;
-    command: the argv that was run, secrets blanked.
+    command: the argv that was run, secrets blanked; parts: the process of each other program of the service, by name.
     """
 
     url: str
@@ -48,6 +48,7 @@ class Server:
     seconds_to_healthy: float
     command: tuple[str, ...]
     _check: Callable[[], None] = field(repr=False, compare=False)
+    parts: Mapping[str, int] = field(default_factory=dict)
 
     def check(self) -> None:
         """Return if the engine is alive; raise `ServerError` with the end of its log if it has died.
@@ -162,7 +163,8 @@ def running(
         if gone := dead(0.0):
             raise failure(gone, f"died {seconds:.0f} s after its start, before it was healthy ({gone.how})")
         try:
-            yield Server(f"http://{HOST}:{port}", port, engine.pid, log, seconds, tuple(map(hide, argv)), check)
+            pids = {member.name: member.pid for member in members[:-1]}
+            yield Server(f"http://{HOST}:{port}", port, engine.pid, log, seconds, tuple(map(hide, argv)), check, pids)
         except ServerError:
             raise
         except Exception as error:
