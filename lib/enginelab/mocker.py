@@ -26,14 +26,15 @@ def decode(kv_tokens: int, capacity: int) -> float:
 def step_time(prompt_tokens: int, capacity: int) -> StepTime:
     """The models' step time nearest to the mocker's, for steps that prefill about `prompt_tokens` or none.
 
-    `StepTime` knows a price for each prompt token but none for prefilling at all, so the mocker's 16.5 ms for that are
-    spread over so many tokens: a step with fewer is taken to be shorter than it is, one with more to be longer. A step
-    that only prefills comes out 5.74 ms too long. capacity: of the KV cache, in tokens; the price of a token in it is
-    that of an almost empty one.
+    `StepTime` is made of straight lines, so a prompt token costs what it does on average in so long a prefill, and a
+    token in the KV cache what it does in an almost empty one. A step that only prefills comes out 5.74 ms too long,
+    since `fixed` counts in every step. capacity: of the KV cache, in tokens.
     """
+    begin = prefill(1) - (prefill(2) - prefill(1))
     return StepTime(
         fixed=decode(0, capacity),
-        per_prefill_token=prefill(whole("prompt_tokens", prompt_tokens, least=1)) / prompt_tokens,
+        per_prefill_token=(prefill(whole("prompt_tokens", prompt_tokens, least=1)) - begin) / prompt_tokens,
         per_sequence=0.0,
         per_kv_token=54.01e-3 / capacity,
+        prefilling=begin,
     )
