@@ -71,7 +71,7 @@ class StepTime:
 
     @property
     def coefficients(self) -> tuple[int, int, int, int, int, int]:
-        """The six coefficients in picoseconds: those of the sum in the order of the fields, `compute_per_token` last."""
+        """The six coefficients in picoseconds: those of the sum as they stand there, then `compute_per_token`."""
         summed = (self.fixed, self.per_prefill_token, self.per_sequence, self.per_kv_token, self.prefilling)
         return tuple(round(value * PICOSECONDS) for value in (*summed, self.compute_per_token))
 

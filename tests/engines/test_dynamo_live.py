@@ -140,8 +140,10 @@ def test_dynamos_parsers_take_every_workers_command():
 
 
 def test_dynamos_parsers_refuse_what_the_course_would_not_write():
-    answers = parsed(ENVIRONMENT, [{"module": name, "argv": ["--no-such-flag"]} for name in ("frontend", "mocker")])
-    assert all("--no-such-flag" in answer["error"] for answer in answers)
+    worker = case("trtllm", deployment.worker("TensorRT-LLM", MODEL))
+    cases = [{"module": name, "argv": ["--no-such-flag"]} for name in ("frontend", "mocker")]
+    cases.append({"module": "trtllm", "argv": [*worker["argv"], "--no-such-flag"]})
+    assert all(answer["error"] for answer in parsed(ENVIRONMENT, cases))
 
 
 def templates():
