@@ -1,4 +1,4 @@
-"""What a Dynamo service says of itself, on recorded pages and logs; tests/engines/test_dynamo_live.py asks a real one."""
+"""What a Dynamo service says of itself, on recorded pages and logs; engines/test_dynamo_live.py asks a real one."""
 
 import json
 import re
