@@ -249,13 +249,13 @@ LAYERS = {
         *"dynamo_flags deployment deployment_schema".split(),
     },
     "models": {
-        *"batching roofline kvcache step_time engine scheduler calibration mocker".split(),
+        *"batching roofline speculation kvcache step_time engine scheduler calibration mocker".split(),
         *"routing router kvrouter prefix_tree disaggregation".split(),
         *"planner scaling engine_profile forecast autoscaling traffic break_even choosing".split(),
     },
     "runs": {
-        *"environments inspection preflight logs supervisor supervised server client generators load".split(),
-        *"dynamo_service listening sweep kept progress".split(),
+        *"environments inspection preflight logs supervisor supervised server client native generators".split(),
+        *"load dynamo_service listening sweep kept progress".split(),
     },
     "pictures": {"plot"},
 }

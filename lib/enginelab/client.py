@@ -178,6 +178,18 @@ def version(engine: Server | str) -> str:
     raise ClientError(f"No page tells the engine's version ({', '.join(VERSION_PAGES)}): is this an engine's port?")
 
 
+def post(engine: Server | str, path: str, body: Mapping[str, object]) -> object:
+    """What one of the engine's own endpoints answers to the JSON object `body`, decoded if it is JSON, else as text.
+
+    Raises `ClientError` if there is no answer or an error status, `ServerError` if the engine has died.
+    """
+    text = _page(engine, "POST", path, body=body)
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
 class _Stream:
     """One request that has been sent, and whose answer is still to be read."""
 
@@ -259,9 +271,10 @@ def _connected(engine: Server | str, deadline: float) -> Iterator[openai.OpenAI]
         _fail(engine, "The engine gave no proper answer", error)
 
 
-def _page(engine: Server | str, method: str, path: str, may_lack: bool = False) -> str | None:
-    """The body of one of the engine's small pages; None for one that it may lack, and does."""
-    request = urllib.request.Request(_url(engine) + path, method=method)
+def _page(engine: Server | str, method: str, path: str, may_lack: bool = False, body: object = None) -> str | None:
+    """The body of one of the engine's small pages; None for one that it may lack, and does. `body` is sent as JSON."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(_url(engine) + path, data, {"Content-Type": "application/json"}, method=method)
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(request, timeout=SILENCE) as reply:

@@ -80,7 +80,7 @@ def test_nobody_else_can_reach_it_and_its_router_turns_away_where_the_model_says
         first = dynamo_service.routed(client.ask(engine, system, max_tokens=8, ignore_eos=True, **asked))
         assert (first.hit_rate, first.cached_tokens) == (0, 0) and first.prefill == first.decode
         questions = [system + prompt(draw, 200) for _ in range(flip + 1)]
-        answers = client.ask_all(engine, questions, [400] * len(questions), in_turn=True, **asked)
+        answers = client.ask_all(engine, questions, [800] * len(questions), in_turn=True, **asked)
         routed = [dynamo_service.routed(answer) for answer in answers]
         assert [where.prefill == first.prefill for where in routed] == [True] * flip + [False]
         assert [where.cached_tokens for where in routed] == [shared * BLOCK] * flip + [0]
@@ -125,6 +125,32 @@ def test_every_flag_that_the_course_knows_is_one_of_dynamos_parsers():
     for module, answer in zip(("frontend", "mocker", "trtllm", "vllm"), answers, strict=True):
         assert answer["error"] == ""
         assert flags_of(getattr(dynamo_flags, DIALECTS[module])) - set(answer["options"]) == set()
+
+
+def sglang_parser(argvs):
+    """What SGLang 0.5.23's own parser makes of argument lists, and the spellings that it knows."""
+    python = environments.python(dynamo_fidelity.ENVIRONMENTS / "sglang-cpu.txt")
+    [packages] = environments.make(dynamo_fidelity.ENVIRONMENTS / "sglang-parser.txt").glob("lib/python*/site-packages")
+    done = subprocess.run(
+        [python, dynamo_fidelity.HERE / "parse_sglang.py"],
+        env=os.environ | {"PYTHONPATH": str(packages), "SGLANG_USE_CPU_ENGINE": "1", "HF_HUB_OFFLINE": "1"},
+        input=json.dumps(argvs),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    answer = json.loads(done.stdout.splitlines()[-1])
+    return answer["parsed"], set(answer["options"])
+
+
+def test_what_dynamo_leaves_to_sglang_its_parser_takes():
+    argvs = [case("sglang", deployment.worker("SGLang", MODEL, kind, gpus=2))["argv"] for kind in KINDS]
+    [own] = parsed(ENVIRONMENT, [{"module": "sglang", "argv": []}])
+    values, options = sglang_parser(argvs)
+    assert flags_of(dynamo_flags.SGLANG_WORKER) - options - set(own["options"]) == {"--tp"}  # an abbreviation
+    assert not any("error" in value for value in values)
+    assert [value["disaggregation_mode"] for value in values] == ["null", "prefill", "decode"]
+    assert all(value["tp_size"] == 2 and value["model_path"] == MODEL for value in values)
 
 
 def test_dynamos_parsers_take_every_workers_command():
