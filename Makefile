@@ -26,7 +26,7 @@ engines: setup ## make the engines' environments, in the cache folder
 	@for lock in labs/envs/*.txt; do PYTHONPATH=lib $(BOOK) -m enginelab.environments $$lock || exit 1; done
 
 labs: setup ## run the labs, and the tests of the course against the real engines
-	@$(BOOK) -m pytest --nbmake --nbmake-timeout=900 labs tests/engines
+	@ENGINELAB_REHEARSE=1 $(BOOK) -m pytest --nbmake --nbmake-timeout=900 labs tests/engines
 
 fidelity: setup ## compare the engine model with the real schedulers, in full
 	@$(BOOK) tests/engines/vllm_fidelity.py && $(BOOK) tests/engines/dynamo_fidelity.py

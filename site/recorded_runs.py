@@ -13,18 +13,23 @@ from sphinx.errors import ExtensionError
 from enginelab import needs, results
 
 HEADING = "## Recorded runs"
-WORDS = (
-    "This lab on other machines, and on yours if you add it: labs/README.md says how, in one line. Each number is what "
-    "the lab predicted, then what it measured. They belong to one run each, with whatever else the machine had to do."
-)
+WORDS = """\
+This lab on different machines. Each number is what the lab predicted, then what it measured, in one run, with whatever
+else the machine had to do. To add yours, run this at the end of the lab, and send the file that it writes as a pull
+request; there is nothing private in it.
+
+```python
+from enginelab import results
+results.keep("{lab}", source, predicted, measured, machine)
+```
+"""
 
 
-def with_runs(notebook: str, runs: tuple[results.Record, ...]) -> str:
-    """The notebook's text with a last cell that shows `runs`; the same text if there are none."""
-    if not runs:
-        return notebook
+def with_runs(notebook: str, lab: str, runs: tuple[results.Record, ...]) -> str:
+    """The notebook's text with a last cell that shows `runs`, or says that there are none."""
     held = json.loads(notebook)
-    source = f"{HEADING}\n\n{WORDS}\n\n{results.table(runs)._repr_markdown_()}"
+    shown = results.table(runs)._repr_markdown_() if runs else "No run of it has been recorded yet."
+    source = f"{HEADING}\n\n{WORDS.format(lab=lab)}\n{shown}"
     held["cells"].append({"cell_type": "markdown", "id": "recorded-runs", "metadata": {}, "source": source})
     return json.dumps(held)
 
@@ -41,7 +46,7 @@ def _lab(page: str) -> str:
 def _add_runs(app, page, content):
     if lab := _lab(page):
         try:
-            content[0] = with_runs(content[0], results.of_lab(lab, _folder(app)))
+            content[0] = with_runs(content[0], lab, results.of_lab(lab, _folder(app)))
         except ValueError as error:
             raise ExtensionError(str(error)) from None
 

@@ -246,16 +246,16 @@ def test_a_fault_outside_the_cells_fails_the_build_as_often_as_it_is_built(book)
 LAYERS = {
     "facts": {
         *"workload trace hardware engines commands flags table fidelity machines needs results".split(),
-        *"dynamo_flags deployment deployment_schema".split(),
+        *"dynamo_flags deployment deployment_schema trtllm_reference trtllm".split(),
     },
     "models": {
         *"batching roofline speculation kvcache step_time engine scheduler calibration mocker".split(),
         *"routing router kvrouter prefix_tree disaggregation".split(),
-        *"planner scaling engine_profile forecast autoscaling traffic break_even choosing".split(),
+        *"planner scaling engine_profile forecast autoscaling traffic break_even choosing verdicts".split(),
     },
     "runs": {
-        *"environments inspection preflight logs supervisor supervised server client native generators".split(),
-        *"load dynamo_service listening sweep kept progress".split(),
+        *"environments inspection preflight logs supervisor supervised server client native generators load".split(),
+        *"trtllm_server dynamo_service listening sweep kept progress".split(),
     },
     "pictures": {"plot"},
 }

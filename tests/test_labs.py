@@ -15,7 +15,7 @@ import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 from nbclient.exceptions import CellExecutionError
 
-from enginelab import needs, results
+from enginelab import machines, needs, results
 
 LABS = sorted((Path(__file__).parent.parent / "labs").glob("*.ipynb"))
 HEADINGS = "What you need, Preflight, Launch, Wait until healthy, Ask, Predict, Measure, Compare, Stop".split(", ")
@@ -169,6 +169,14 @@ def plain(source):
 
 def is_print(node):
     return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print"
+
+
+def test_a_gpu_serves_the_model_that_preflight_chose(lab):
+    """Its sentence names a model by the GPU's memory, so a lab that served another would contradict it."""
+    names = {choice.model for row in needs.NEEDS for choice in row.choices}
+    for cell in code_cells(lab):
+        if 'verdict.mode == "gpu"' in cell.source:
+            assert not [name for name in names if name in cell.source], "serve verdict.model:\n" + cell.source
 
 
 # --- the first cell -------------------------------------------------------------------------------------------------
@@ -461,6 +469,30 @@ def test_every_recorded_run_can_be_read_and_belongs_to_a_lab():
     assert files
     for path in files:
         assert results.read(path).lab in needs.LABS
+
+
+# --- labs/README.md -------------------------------------------------------------------------------------------------
+
+README = (LABS[0].parent / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_has_every_lab_in_its_table_and_in_its_checks():
+    rows = re.findall(r"^\| `(\w+)` \|", README, re.M)
+    checks = re.findall(r"`(\d\d_\w+)`", README.partition("## What no machine of ours has run")[2])
+    assert rows == list(needs.LABS) and set(rows) == set(checks)
+    for name, engines in needs.LABS.items():
+        if len(engines) == 1:
+            assert engines[0] in re.search(rf"^\| `{name}` \|(.*)$", README, re.M)[1]
+
+
+def test_the_readmes_commands_are_ones_that_the_programs_know():
+    dry_runs = re.findall(r"^\S*python -m enginelab\.preflight([^#\n]*)", README, re.M)
+    assert len(dry_runs) == 5
+    for words in dry_runs:
+        option = dict(zip(words.split(), [*words.split()[1:], ""], strict=True)) if words.strip() else {}
+        assert {word for word in option if word.startswith("--")} <= {"--machine", "--lab", "--hub", "--all"}
+        assert option.get("--machine", "T4") in {each.name for each in machines.DESCRIBED}
+    assert "make result LAB=" in README and "\nresult: " in (LABS[0].parents[1] / "Makefile").read_text()
 
 
 def test_the_rules_see_what_they_look_for():

@@ -83,13 +83,13 @@ def test_each_lab_on_each_machine(lab, machine, expected):
         ("TensorRT-LLM", "T4", "T4 was dropped at 0.14. It has no CPU build."),
         ("TensorRT-LLM", "L4", "one NVIDIA GPU of those that its documentation lists (A100, L20, L40, L40S,"),
         ("TensorRT-LLM", "CPU", "found none (there is no nvidia-smi). It has no CPU build."),
-        ("TensorRT-LLM", "COLAB-A100", 'pip install "tensorrt_llm==1.0.0".'),
-        ("TensorRT-LLM", "A100", "docker pull nvcr.io/nvidia/tensorrt-llm/release:1.2.1."),
+        ("TensorRT-LLM", "COLAB-A100", 'pip install "tensorrt_llm==1.0.0"`.'),
+        ("TensorRT-LLM", "A100", "docker pull nvcr.io/nvidia/tensorrt-llm/release:1.2.1`."),
         ("vLLM", "MI300X", "found AMD Instinct MI300X. vLLM has a build for ROCm, but the labs were written"),
         ("SGLang", "MI300X", "found AMD Instinct MI300X. SGLang has a build for ROCm, but"),
         ("TensorRT-LLM", "MI300X", "runs on NVIDIA GPUs only"),
-        ("vLLM", "COLAB-T4", "use vLLM 0.25.1, not 0.33.0: pip install \"vllm==0.25.1+cu129\" --extra-index-url"),
-        ("SGLang", "COLAB-L4", "and then pip install --force-reinstall --no-deps sglang-kernel"),
+        ("vLLM", "COLAB-T4", "use vLLM 0.25.1, not 0.33.0: `pip install \"vllm==0.25.1+cu129\" --extra-index-url"),
+        ("SGLang", "COLAB-L4", "&& pip install --force-reinstall --no-deps sglang-kernel"),
         ("vLLM", "COLAB-CPU", "On Colab, ask for another GPU under Runtime, Change runtime type."),
         ("Dynamo", "COLAB-A100", "needs a driver of 580 or newer, for CUDA 13; found 550.54.15: Colab gives no other."),
         ("Dynamo", "CPU", "workers that simulate an engine's timing, which need no GPU anywhere"),
@@ -102,7 +102,7 @@ def test_what_is_said(engine, machine, words):
 
 @pytest.mark.parametrize(
     "machine, model",
-    [("T4", "Qwen/Qwen3-0.6B"), ("L4", "Qwen/Qwen3-4B"), ("A100", "Qwen/Qwen3-8B"), ("B200", "Qwen/Qwen3-8B")],
+    [("T4", "Qwen/Qwen3-0.6B"), ("L4", "Qwen/Qwen3-4B"), ("A100", "Qwen/Qwen3-4B"), ("H100", "Qwen/Qwen3-8B")],
 )
 def test_the_model_goes_by_the_memory_of_the_gpu(machine, model):
     assert preflight.check("vLLM", described(machine)).model == model

@@ -43,7 +43,13 @@ def day(app):
     return results.of_lab("05_vllm_omni", app.folder)[0].day
 
 
-@pytest.mark.parametrize("page", ["labs/01_vllm", "index", "chapters/05_vllm_omni", "labs/README", "05_vllm_omni"])
+def test_a_lab_that_nobody_has_recorded_says_so_and_how_to(app):
+    last = json.loads(read(app, "labs/01_vllm"))["cells"][-1]["source"]
+    assert "No run of it has been recorded yet." in last
+    assert 'results.keep("01_vllm", source, predicted, measured, machine)' in last
+
+
+@pytest.mark.parametrize("page", ["index", "chapters/05_vllm_omni", "labs/README", "05_vllm_omni"])
 def test_other_pages_stay_as_they_are(page, app):
     assert read(app, page) == NOTEBOOK
 
@@ -56,7 +62,10 @@ def test_a_bad_file_stops_the_build_with_its_name(app):
 
 def test_a_new_run_has_the_labs_read_again_and_no_other_page(app):
     env = SimpleNamespace(found_docs={"index", "labs/01_vllm", "labs/05_vllm_omni", "chapters/03_vllm"})
-    outdated = lambda: sorted(recorded_runs._changed(app, env, set(), set(), set()))  # noqa: E731
+
+    def outdated():
+        return sorted(recorded_runs._changed(app, env, set(), set(), set()))
+
     assert outdated() == [] and outdated() == []
     results.keep("01_vllm", "vLLM 0.33.0", {"s": 1}, {"s": 2}, described("L4"), app.folder)
     assert outdated() == ["labs/01_vllm", "labs/05_vllm_omni"] and outdated() == []

@@ -6,6 +6,8 @@ import dataclasses
 import json
 import math
 import platform
+from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -136,6 +138,21 @@ def test_only_finite_numbers(value, tmp_path):
     run = results.record("05_vllm_omni", "vLLM Omni 0.30.0", {"s": 1}, {"s": 1}, CPU)
     with pytest.raises(ValueError, match="finite numbers"):
         dataclasses.replace(run, measured={"s": value})
+
+
+@pytest.mark.parametrize("numbers", [None, 3, "fast", [("s", 1)]])
+def test_something_that_is_no_run(numbers, tmp_path):
+    with pytest.raises(ValueError, match="must each be a Trace, or numbers by name"):
+        results.keep("01_vllm", "vLLM 0.32.0", FAST, numbers, CPU, tmp_path)
+
+
+@pytest.mark.parametrize("value", [Fraction(1, 2), Decimal(1), "hf_secret", None])
+def test_values_that_are_numbers_become_plain_ones_and_others_are_refused(value, tmp_path):
+    if isinstance(value, Fraction):
+        assert results.record("01_vllm", "vLLM 0.32.0", {"s": value}, {"s": 1}, CPU).predicted == {"s": 0.5}
+        return
+    with pytest.raises(ValueError, match="predicted must hold finite numbers$"):
+        results.keep("01_vllm", "vLLM 0.32.0", {"s": value}, {"s": 1}, CPU, tmp_path)
 
 
 # --- files from anybody -------------------------------------------------------------------------------------------

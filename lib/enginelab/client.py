@@ -190,6 +190,11 @@ def post(engine: Server | str, path: str, body: Mapping[str, object]) -> object:
         return text
 
 
+def page(engine: Server | str, path: str) -> str:
+    """The body of the engine's page at `path` (GET). Raises as `ask` does."""
+    return _page(engine, "GET", path)
+
+
 class _Stream:
     """One request that has been sent, and whose answer is still to be read."""
 

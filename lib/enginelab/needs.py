@@ -68,14 +68,15 @@ class Needs:
 
 
 # Apache-2.0 and open to all, so no lab asks for a hub token. Weights of 2 bytes a parameter: 1.5, 8 and 16 GB; the CUDA
-# context, CUDA graphs and a useful KV cache need the rest.
+# context, CUDA graphs and a useful KV cache need the rest. A lab should not be one long download, so the largest is for
+# GPUs that come with a data centre's network.
 QWEN3 = (
-    Choice(40, "Qwen/Qwen3-8B", 17),
+    Choice(70, "Qwen/Qwen3-8B", 17),
     Choice(20, "Qwen/Qwen3-4B", 9),
     Choice(8, "Qwen/Qwen3-0.6B", 2),
 )
 SGLANG_FOR_CUDA_12 = (
-    "--extra-index-url https://download.pytorch.org/whl/cu129, and then pip install --force-reinstall --no-deps "
+    "--extra-index-url https://download.pytorch.org/whl/cu129 && pip install --force-reinstall --no-deps "
     "sglang-kernel sgl-deep-gemm --index-url https://docs.sglang.io/whl/cu129"
 )
 ROCM = "has a build for ROCm, but the labs were written for NVIDIA GPUs and have not been tried there"

@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import date
+from numbers import Real
 from pathlib import Path
 
 from .machines import Machine
@@ -175,8 +176,10 @@ def table(runs: Iterable[Record]) -> Table:
 
 
 def _summary(run: Trace | Mapping[str, float]) -> dict[str, float]:
+    if isinstance(run, Mapping):
+        return {str(name): float(value) if _is_number(value) else value for name, value in run.items()}
     if not isinstance(run, Trace):
-        return {str(name): float(value) for name, value in run.items()}
+        raise ValueError("predicted and measured must each be a Trace, or numbers by name")
     summary: Summary = run.summary()
     numbers = {
         "requests": summary.requests,
@@ -218,6 +221,10 @@ def _numbers(name: str, values) -> None:
         _matches(f"a name in {name}", key, TEXT)
         if type(value) not in (int, float) or not abs(value) < LARGEST_NUMBER:
             raise ValueError(f"{name} must hold finite numbers")
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _no_number(text: str):
