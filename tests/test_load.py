@@ -231,8 +231,11 @@ def test_tokens_that_came_together_leave_no_token_times_by_aiperf():
     assert by_aiperf(ROWS[0], ROWS[1], aiperf_row(2, 105 * MS, [205 * MS], 2, 40)).token_times is None
 
 
-def test_a_server_that_is_silent_about_its_cache_leaves_no_cached_tokens():
-    assert by_aiperf(ROWS[0], ROWS[1], aiperf_row(2, 105 * MS, [175 * MS, 205 * MS], 2, 40, None)).cached_tokens is None
+def test_a_server_that_says_nothing_where_nothing_was_cached():
+    silent = aiperf_row(2, 105 * MS, [175 * MS, 205 * MS], 2, 40, None)
+    assert by_aiperf(ROWS[0], ROWS[1], silent).cached_tokens == (16, 16, 0)
+    rows = [aiperf_row(0, 0, [1, 2, 3], 3, 32, None), aiperf_row(1, 0, [1], 1, 32, None), silent]
+    assert by_aiperf(*rows).cached_tokens is None
 
 
 GONE = {"code": 404, "type": "Not Found", "message": '{"error": {"message": "The model `m` does not exist."}}'}
@@ -297,7 +300,8 @@ print("Profiling: 2/3 |\x1b[32m####      \x1b[0m|  67% [00:01<00:00]", file=sys.
 time.sleep(0.6)
 os.makedirs("records")
 open("records/profile_export_raw.jsonl", "w").write({"".join(json.dumps(row) + chr(10) for row in ROWS)!r})
-json.dump([sys.argv[1:], "OPENAI_API_KEY" in os.environ], open({str(tmp_path / "seen")!r}, "w"))
+kept = [name for name in ("OPENAI_API_KEY", "HF_HUB_OFFLINE") if name in os.environ]
+json.dump([sys.argv[1:], kept], open({str(tmp_path / "seen")!r}, "w"))
 """,
         "aiperf",
     )
@@ -307,13 +311,14 @@ json.dump([sys.argv[1:], "OPENAI_API_KEY" in os.environ], open({str(tmp_path / "
         ASKED,
         model="m",
         source="test",
-        env=env,
+        env=env | {"HF_HUB_OFFLINE": "1"},
         generator="aiperf",
         on_progress=lambda seconds, line: said.append(line),
     )
     assert trace.ttft == pytest.approx([0.05, 0.06, 0.07])
-    argv, key = json.loads((tmp_path / "seen").read_text())
-    assert ["aiperf", *argv] == generators.aiperf_argv(job()) and not key
+    argv, kept = json.loads((tmp_path / "seen").read_text())
+    assert ["aiperf", *argv] == generators.aiperf_argv(job())
+    assert kept == []
     assert "2/3 requests answered" in said
 
 
@@ -335,6 +340,11 @@ json.dump([sys.argv[1:], "OPENAI_API_KEY" in os.environ], open({str(tmp_path / "
 def test_an_aiperf_that_fails_is_a_sentence(generator, code, sentence):
     with pytest.raises(ClientError, match=sentence):
         offer(generator(code, "aiperf"), generator="aiperf")
+
+
+def test_vllm_needs_a_tokenizer():
+    with pytest.raises(ValueError, match="tokenizer"):
+        load.offer("http://127.0.0.1:9", ASKED, model="m", source="test")
 
 
 def test_an_unknown_generator():

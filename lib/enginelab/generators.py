@@ -43,15 +43,15 @@ class Generator(NamedTuple):
     """A program that offers a load.
 
     name: what messages call it; argv: its command, run in a folder that holds `files`, file name -> content;
-    environment: set for it; results: patterns of files that it leaves, the first that matches counts; measured: from
-    their text, the requests and a source to a `Trace`; answered: finds "12/32" in its output; complaint: finds what
-    went wrong.
+    environment: set for it (None: taken from it); results: patterns of files that it leaves, the first that matches
+    counts; measured: from their text, the requests and a source to a `Trace`; answered: finds "12/32" in its output;
+    complaint: finds there what went wrong.
     """
 
     name: str
     argv: Callable[[Job], list[str]]
     files: Callable[[Job], dict[str, str]]
-    environment: Callable[[Job], Mapping[str, str]]
+    environment: Callable[[Job], Mapping[str, str | None]]
     results: tuple[str, ...]
     measured: Callable[[str, Sequence[Request], str], Trace]
     answered: str
@@ -188,13 +188,14 @@ def _trace(answers: Sequence[_Answer], requests: Sequence[Request], source: str)
             raise ClientError(f"Request {number} got {answer.output_tokens} tokens, {wanted}.")
         sent.append(Request(answer.start - zero, answer.prompt_tokens, answer.output_tokens, asked.block_ids))
         times.append([at - zero for at in answer.times])
-    cached = [answer.cached_tokens for answer in answers]
+    # SGLang 0.5.14 says nothing where nothing was cached.
+    told = any(answer.cached_tokens is not None for answer in answers)
     return Trace(
         sent,
         [seen[0] for seen in times],
         [seen[-1] for seen in times],
         token_times=times if all(len(a.times) == a.output_tokens for a in answers) else None,
-        cached_tokens=cached if None not in cached else None,
+        cached_tokens=[answer.cached_tokens or 0 for answer in answers] if told else None,
         source=source,
     )
 
@@ -234,7 +235,12 @@ AIPERF = Generator(
     name="aiperf",
     argv=aiperf_argv,
     files=aiperf_files,
-    environment=lambda job: {"AIPERF_DATASET_MMAP_CACHE_ENABLED": "false"},
+    # Told to be offline, aiperf looks for a tokenizer's folder in the hub's cache. It asks the hub for nothing here.
+    environment=lambda job: {
+        "AIPERF_DATASET_MMAP_CACHE_ENABLED": "false",
+        "HF_HUB_OFFLINE": None,
+        "TRANSFORMERS_OFFLINE": None,
+    },
     results=("records/profile_export_raw.jsonl", "records/raw_records/*.jsonl"),  # the latter if every request failed
     measured=aiperf_measured,
     answered=r"Profiling: (\d+/\d+) ",

@@ -47,10 +47,10 @@ def offer(
     model's tokenizer, or "aiperf", which needs none and works beside any engine; block_size: tokens to each of the
     requests' `block_ids`; seed: an engine that caches prefixes has seen the prompts of an earlier load of this seed.
 
-    In the result, arrival is when the generator really sent the request, counted from the first one; aiperf keeps the
-    schedule to the millisecond, and on two busy cores to some ten of them. Prompt lengths are as counted by the server
-    (aiperf) or the tokenizer (vllm, which leaves out what a server may put before a prompt: one token). aiperf
-    tells `cached_tokens`, if the server does for every request.
+    In the result, arrival is when the generator really sent the request, counted from the first one: within some 5 ms
+    of its time, but tenths of a second late now and then if all cores are busy. Prompt lengths are as the server
+    counted them (aiperf) or as the tokenizer did (vllm: a server that puts a start token first counts one more).
+    aiperf tells `cached_tokens`, if the server does.
 
     Raises `ClientError` if any request fails or gets another length than it asked for, or the generator fails;
     `ServerError`, with the log, if the engine has died.
@@ -59,7 +59,9 @@ def offer(
         raise ValueError("requests must be in order of arrival: sort them first")
     if generator not in GENERATORS:
         raise ValueError(f"generator must be one of {', '.join(GENERATORS)}, not {generator!r}")
-    if tokenizer and Path(tokenizer).exists():
+    if generator == "vllm" and not tokenizer:
+        raise ValueError("vllm bench serve makes its prompts from the model's tokenizer: name its folder or hub name")
+    if Path(tokenizer).exists():
         tokenizer = str(Path(tokenizer).resolve())
     url = engine if isinstance(engine, str) else engine.url
     job, program = Job(url, model, tokenizer, requests, block_size, seed), GENERATORS[generator]
@@ -85,10 +87,10 @@ def _run(program: Generator, job: Job, folder: Path, env: Mapping[str, str], dea
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(content)
     argv, log = program.argv(job), folder / "log.txt"
-    environment = {**os.environ, **env}
     # The generator would send a key of the learner's to the server.
-    environment.pop("OPENAI_API_KEY", None)
-    environment |= {"NO_PROXY": "127.0.0.1,localhost", "TMPDIR": str(folder), **program.environment(job)}
+    ours = {"OPENAI_API_KEY": None, "NO_PROXY": "127.0.0.1,localhost", "TMPDIR": str(folder)}
+    settings = {**os.environ, **env, **ours, **program.environment(job)}
+    environment = {name: value for name, value in settings.items() if value is not None}
     if not shutil.which(argv[0], path=environment.get("PATH")):
         raise ClientError(f"The program '{argv[0]}' was not found: its environment must be on the PATH.")
     started, process = time.monotonic(), Supervised(GRACE)
