@@ -244,7 +244,7 @@ def test_a_fault_outside_the_cells_fails_the_build_as_often_as_it_is_built(book)
 # --- the library's order ------------------------------------------------------------------------------------------
 
 LAYERS = {
-    "facts": {*"workload trace hardware engines commands flags table fidelity".split()},
+    "facts": {*"workload trace hardware engines commands flags atlas table fidelity".split()},
     "models": {
         *"batching roofline kvcache step_time engine scheduler calibration".split(),
         *"routing router kvrouter prefix_tree disaggregation".split(),

@@ -2,7 +2,7 @@
 
 Four layers; a module imports from its own layer or an earlier one:
 
-facts     workload, trace, table, hardware, flags, commands, engines, fidelity
+facts     workload, trace, table, hardware, flags, atlas, commands, engines, fidelity
 models    batching, roofline, choosing
           one engine: step_time, kvcache, engine, scheduler, calibration
           many: kvrouter, prefix_tree, router, routing, disaggregation
