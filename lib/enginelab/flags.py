@@ -137,9 +137,7 @@ SGLANG = Dialect(
         Fact("--cuda-graph-max-bs-decode", "Largest decode batch for which a CUDA graph is captured."),
         Fact("--enable-lora", "Serve LoRA adapters beside the model that they belong to.", False),
         Fact("--lora-paths", "The LoRA adapters to load, as NAME=PATH."),
-        Fact(
-            "--grammar-backend", "What holds answers to a grammar or JSON schema: xgrammar, outlines, llguidance, none."
-        ),
+        Fact("--grammar-backend", "What holds answers to a grammar or JSON schema: xgrammar, llguidance, …"),
         Fact("--kv-events-config", "Publish which KV pages come and go, for a router to read, as JSON."),
         Fact(
             "--tp-size",
@@ -151,7 +149,7 @@ SGLANG = Dialect(
         Fact("--dp-size", "Run this many copies of the model behind one server.", aliases=("--data-parallel-size",)),
         Fact(
             "--attn-dp-size",
-            "Run attention in this many groups inside the tensor-parallel one, each with its own requests.",
+            "Compute attention in this many groups of GPUs, each with requests of its own.",
         ),
         Fact("--ep-size", "Spread the experts over this many GPUs.", aliases=("--expert-parallel-size", "--ep")),
         Fact("--disaggregation-mode", "Serve only prefill or only decode."),
@@ -197,9 +195,7 @@ TENSORRT_LLM = Dialect(
             changed="`--ep_size` is an alias.",
         ),
         Fact("--kv_cache_dtype", "Number format of the KV cache: auto, fp8, nvfp4."),
-        Fact(
-            "--enable_attention_dp", "Run attention as one copy a GPU, for MoE models whose KV cache is small.", False
-        ),
+        Fact("--enable_attention_dp", "Compute attention on each GPU for requests of its own: for MoE models.", False),
         Fact("--enable_chunked_prefill", "Split long prompts over several steps so that decode goes on.", False),
         Fact("--trust_remote_code", "Allow Python code from the model's repository to run.", False),
         Fact("--served_model_name", "The name that clients use in requests."),

@@ -1,8 +1,8 @@
 """Run by an engine's Python: what the engine's own parser makes of whole commands, and what it declares.
 
 On stdin a JSON list of commands, each a list of words that starts with a program of the engine: `vllm`, `sglang` or
-`python3 -m MODULE`. The program is really started, up to the moment when its parser has read the words. On stdout a JSON
-object:
+`python3 -m MODULE`. The program is really started, up to the moment when its parser has read the words. On stdout a
+JSON object:
 
     answers  for each command {"error": its complaint or null, "warnings": […], "values": {…}}
     parsers  for each program {"options": […]}: every option that its parsers declare, whatever the commands used
