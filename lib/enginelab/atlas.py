@@ -298,7 +298,7 @@ def table() -> Table:
     return Table(
         ("Technique", "Engine", "Flag or key", "What it does", "Version"),
         tuple(
-            (each.name, setting.engine, f"`{setting.name}`", setting.says, setting.versions)
+            (each.name, setting.engine, _code(setting), setting.says, setting.versions)
             for each in TECHNIQUES
             for setting in each.settings
         ),
@@ -339,6 +339,11 @@ def spellings(*names: str) -> Table:
         for engine in ENGINES[:3]
     )
     return Table(("Technique", "Turned on or sized by"), tuple(rows))
+
+
+def _code(setting: Setting) -> str:
+    # The book strikes `gone` through, and its check of all flags knows that such a one is not meant to be accepted.
+    return f"`{setting.name}`" + ("{.gone}" if setting.until else "")
 
 
 def _spelled(each: Technique, engine: str) -> str:
