@@ -1,0 +1,162 @@
+"""What a built page prints that an engine would have to understand: its commands and its flags.
+
+Read from the HTML that a reader sees, so that nothing can be forgotten in a list. What a page shows on purpose though no
+engine accepts it carries the class `gone` (`` `--old`{.gone} ``, or the tag `gone` on a cell), and what belongs to a
+program that is no engine the class `other`.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from typing import NamedTuple
+
+CONSOLE_PROGRAMS = ("vllm", "sglang", "aiperf")
+MODULES = re.compile(r"(?:vllm|sglang|dynamo|tensorrt_llm|aiperf)(?:\.\w+)*")
+TENSORRT_LLM_PROGRAM = re.compile(r"trtllm-[a-z]+")
+SUBCOMMAND = re.compile(r"[a-z][a-z-]*")
+# Their flags are not an engine's, nor those of a cell that installs something.
+OTHER_TOOLS = re.compile(r"[$ ]*(?:pip3?|uv|git|make|kubectl|helm|curl|apt-get|nvidia-smi|jupyter)(?: |$)")
+INSTALLS = re.compile(r"[\"']pip[\"']|[%!]pip ")
+FLAG = re.compile(r"(?<![\w/.-])--[A-Za-z][\w-]*(?!\w)")
+MARKS = ("gone", "other")
+VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+
+
+class Snippet(NamedTuple):
+    """Text that a page sets as code.
+
+    text  without markup
+    kind  "inline", "block", or "source" for the Python of a code cell
+    mark  one of `MARKS`, or ""
+    """
+
+    text: str
+    kind: str
+    mark: str
+
+
+class Printed(NamedTuple):
+    """A command, or a flag that stands alone with or without a value.
+
+    words  beginning with the program or with the flag
+    mark   as in `Snippet`
+    """
+
+    words: tuple[str, ...]
+    mark: str = ""
+
+    @property
+    def is_command(self) -> bool:
+        """Whether it begins with a program."""
+        return not self.words[0].startswith("-")
+
+    @property
+    def program(self) -> str:
+        """The words that say which parser reads the rest; "" for a flag alone."""
+        if not self.is_command:
+            return ""
+        if self.words[1:2] == ("-m",):
+            return f"python3 -m {self.words[2]}"
+        return " ".join(self.words[: 2 if self.words[0] in CONSOLE_PROGRAMS else 1])
+
+
+def snippets(html: str) -> list[Snippet]:
+    """Every piece of code on a page, in order."""
+    reader = _Reader()
+    reader.feed(html)
+    return reader.found
+
+
+def read(html: str) -> list[Printed]:
+    """Every command and flag on a page, in order, each once."""
+    found = dict.fromkeys(printed for snippet in snippets(html) for printed in _read(snippet))
+    return [printed for printed in found if printed.mark != "other"]
+
+
+def _read(snippet: Snippet) -> Iterator[Printed]:
+    if snippet.kind == "source":
+        # What a cell hands to `commands.parse` was parsed when the page was built; a word of it may be a variable.
+        if not INSTALLS.search(snippet.text):
+            yield from (Printed((flag,), snippet.mark) for flag in FLAG.findall(snippet.text))
+        return
+    for line in snippet.text.replace("\\\n", " ").splitlines():
+        words = _words(line)
+        if OTHER_TOOLS.match(line):
+            continue
+        start = _start(words)
+        if start is not None:
+            yield Printed((*_program(words[start:]),), snippet.mark)
+        elif snippet.kind == "inline" and re.match(r"--?[A-Za-z]", line):
+            yield Printed(tuple(words), snippet.mark)
+        else:
+            yield from (Printed((flag,), snippet.mark) for flag in FLAG.findall(line))
+
+
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError:  # an apostrophe in an output is no quote
+        return line.split()
+
+
+def _start(words: list[str]) -> int | None:
+    """Where in a line an engine's program begins; None if nowhere."""
+    for at, word in enumerate(words):
+        after = words[at + 1 : at + 2]
+        if word in CONSOLE_PROGRAMS and after and SUBCOMMAND.fullmatch(after[0]):
+            return at
+        if TENSORRT_LLM_PROGRAM.fullmatch(word):
+            return at
+        if (
+            re.fullmatch(r"(?:\S*/)?python3?", word)
+            and after == ["-m"]
+            and MODULES.fullmatch(" ".join(words[at + 2 : at + 3]))
+        ):
+            return at
+    return None
+
+
+def _program(words: list[str]) -> list[str]:
+    return ["python3", *words[1:]] if words[1:2] == ["-m"] else words
+
+
+class _Reader(HTMLParser):
+    """Collects the text of `code` and `pre` elements."""
+
+    def __init__(self):
+        super().__init__(convert_charrefs=True)
+        self.found: list[Snippet] = []
+        self.open: list[tuple[str, set[str]]] = []
+        self.text: list[str] | None = None
+        self.depth = 0
+
+    def handle_starttag(self, tag, attributes):
+        if tag in VOID:
+            return
+        self.open.append((tag, set((dict(attributes).get("class") or "").split())))
+        if tag in ("code", "pre") and self.text is None:
+            self.text, self.depth = [], len(self.open)
+
+    def handle_data(self, data):
+        if self.text is not None:
+            self.text.append(data)
+
+    def handle_endtag(self, tag):
+        if tag in VOID or tag not in (name for name, _ in self.open):
+            return
+        # What HTML lets a page leave open ends with what holds it.
+        while self.open:
+            if self.text is not None and len(self.open) == self.depth:
+                self._keep()
+            if self.open.pop()[0] == tag:
+                return
+
+    def _keep(self):
+        classes = set().union(*(names for _, names in self.open))
+        kind = "source" if "cell_input" in classes else "block" if self.open[-1][0] == "pre" else "inline"
+        mark = next((mark for mark in MARKS if {mark, f"tag_{mark}"} & classes), "")
+        self.found.append(Snippet("".join(self.text).strip("\n"), kind, mark))
+        self.text = None
