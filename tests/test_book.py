@@ -244,13 +244,18 @@ def test_a_fault_outside_the_cells_fails_the_build_as_often_as_it_is_built(book)
 # --- the library's order ------------------------------------------------------------------------------------------
 
 LAYERS = {
-    "facts": {*"workload trace hardware engines commands flags atlas table fidelity".split()},
+    "facts": {
+        *"workload trace hardware engines commands flags atlas table fidelity".split(),
+        *"trtllm_reference trtllm printed".split(),
+    },
     "models": {
         *"batching roofline kvcache step_time engine scheduler calibration".split(),
         *"routing router kvrouter prefix_tree disaggregation".split(),
         *"planner scaling engine_profile forecast autoscaling traffic break_even choosing".split(),
     },
-    "runs": {*"environments preflight server supervisor logs client load sweep kept progress".split()},
+    "runs": {
+        *"environments preflight server supervisor logs client generators load trtllm_server sweep kept progress".split()
+    },
     "pictures": {"plot"},
 }
 ENGINES = {"torch", "vllm", "sglang", "tensorrt_llm", "IPython"}

@@ -160,7 +160,7 @@ def test_says_what_was_not_tried():
 
 
 def test_unknown_engine():
-    with pytest.raises(ValueError, match="engine must be one of vLLM, SGLang, TensorRT-LLM; got 'llama'"):
+    with pytest.raises(ValueError, match="engine must be one of vLLM, SGLang, TensorRT-LLM, Dynamo, .* got 'llama'"):
         preflight.check("llama", CPU)
 
 

@@ -2,12 +2,13 @@
 
 Four layers; a module imports from its own layer or an earlier one:
 
-facts     workload, trace, table, hardware, flags, atlas, commands, engines, fidelity
+facts     workload, trace, table, hardware, flags, atlas, commands, engines, fidelity; trtllm_reference, trtllm; printed
 models    batching, roofline, choosing
           one engine: step_time, kvcache, engine, scheduler, calibration
           many: kvrouter, prefix_tree, router, routing, disaggregation
           over time: planner, scaling, forecast, engine_profile, traffic, autoscaling; break_even
-runs      environments, preflight, logs, supervisor, server, client, load; sweep, kept, progress
+runs      environments, preflight, logs, supervisor, server, client, generators, load; trtllm_server
+          sweep, kept, progress
 pictures  plot
 
 Facts and models need the standard library alone, so the same code runs in a browser.

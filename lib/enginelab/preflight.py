@@ -135,6 +135,45 @@ NEEDS = (
         smallest="A100",
         remark="Its documentation lists A100, L20, L40, L40S, Hopper and Blackwell; T4 was dropped at 0.14.",
     ),
+    Needs(
+        engine="Dynamo",
+        version="1.6.1",
+        compute_capability=(8, 0),
+        bfloat16=(8, 0),
+        memory_gb=8,
+        driver=CUDA_13_DRIVER,
+        cuda12="1.2.1",
+        smallest="L4",
+        remark="Its support matrix lists Ampere, Ada, Hopper and Blackwell.",
+        cpu_build="ai-dynamo 1.6.1",
+        cpu_memory_gb=6,
+    ),
+    Needs(
+        engine="vLLM Omni",
+        version="0.30.0",
+        compute_capability=(8, 0),
+        bfloat16=(8, 0),
+        memory_gb=40,
+        driver=CUDA_13_DRIVER,
+        cuda12="",
+        smallest="A100",
+        remark="Image models are larger than the labs' language models.",
+        cpu_build="vllm-omni 0.32.0rc1",
+        cpu_memory_gb=5,
+    ),
+    Needs(
+        engine="SGLang Diffusion",
+        version="0.5.23",
+        compute_capability=(8, 0),
+        bfloat16=(8, 0),
+        memory_gb=40,
+        driver=CUDA_13_DRIVER,
+        cuda12="0.5.19",
+        smallest="A100",
+        remark="Image models are larger than the labs' language models.",
+        cpu_build="sglang 0.5.14",
+        cpu_memory_gb=5,
+    ),
 )
 
 
@@ -184,6 +223,11 @@ def check(engine: str, machine: Machine) -> Verdict:
     return Verdict(True, "cpu", sentence, "float32", row.cpu_build.split()[-1])
 
 
+def engines(machine: Machine) -> tuple[tuple[str, Verdict], ...]:
+    """Every engine by name with its verdict, in the order of the labs."""
+    return tuple((row.engine, check(row.engine, machine)) for row in NEEDS)
+
+
 def _missing_for_gpu(row: Needs, gpu: Gpu | None, machine: Machine) -> str:
     """What keeps the engine from this GPU, in a sentence; "" if nothing does.
 
@@ -198,6 +242,8 @@ def _missing_for_gpu(row: Needs, gpu: Gpu | None, machine: Machine) -> str:
     too_small = gpu.memory_bytes is not None and gpu.memory_bytes < row.memory_gb * GB
     if too_old or too_small:
         return f"{wanted}; found {gpu}. {row.remark}"
+    if 0 < gpu.driver_major < row.driver and not row.cuda12:
+        return f"{row.engine} needs a driver of {row.driver} or newer, for CUDA 13; found {gpu.driver}: update it."
     if 0 < gpu.driver_major < CUDA_12_DRIVER:
         return f"{row.engine} needs a driver of {CUDA_12_DRIVER} or newer for CUDA 12; found {gpu.driver}: update it."
     return ""
