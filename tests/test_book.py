@@ -22,7 +22,13 @@ NOTEBOOKS = {
     if path.suffix == ".md" and "{code-cell}" in path.read_text(encoding="utf-8")
 }
 # These open or collect what other chapters teach, so they have no example or exercise of their own.
-COLLECTIONS = {"chapters/07_dynamo", "chapters/08_interview", "chapters/09_summary", "chapters/atlas", "chapters/glossary"}
+COLLECTIONS = {
+    "chapters/07_dynamo",
+    "chapters/08_interview",
+    "chapters/09_summary",
+    "chapters/atlas",
+    "chapters/glossary",
+}
 TEACHING = [page for page in NOTEBOOKS if page.startswith("chapters/") and page not in COLLECTIONS]
 SHAPE = ["The idea", "Worked example", "Try it: predict first", "Exercise", "Check yourself",
          "Where this lives in the real engines"]  # fmt: skip

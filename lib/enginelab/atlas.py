@@ -192,7 +192,15 @@ TECHNIQUES = (
     _technique(
         "data parallelism",
         vllm=(("--data-parallel-size", "0.8.3"),),
-        sglang=(("--dp-size", "0.1.17"), ("--attn-dp-size", "0.5.22")),
+        sglang=(
+            ("--dp-size", "0.1.17"),
+            (
+                "--attn-dp-size",
+                "0.5.22",
+                "",
+                "Compute attention in this many groups of GPUs, each with requests of its own.",
+            ),
+        ),
         tensorrt_llm=(("--enable_attention_dp", "after 1.3.0rc7, by 1.4.0rc0"),),
         dynamo=(("--router-mode", "0.4.0", "", "For the front end: how requests are divided among equal workers."),),
     ),
