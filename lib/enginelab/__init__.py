@@ -2,7 +2,8 @@
 
 Four layers; a module imports from its own layer or an earlier one:
 
-facts     workload, trace, table, hardware, flags, atlas, commands, engines, fidelity; trtllm_reference, trtllm; printed
+facts     workload, trace, table, hardware, flags, atlas, commands, engines, fidelity; trtllm_reference, trtllm
+          the book itself: printed, drift
 models    batching, roofline, choosing
           one engine: step_time, kvcache, engine, scheduler, calibration
           many: kvrouter, prefix_tree, router, routing, disaggregation

@@ -350,8 +350,8 @@ def spellings(*names: str) -> Table:
 
 
 def _code(setting: Setting) -> str:
-    # The book strikes `gone` through, and its check of all flags knows that such a one is not meant to be accepted.
-    return f"`{setting.name}`" + ("{.gone}" if setting.until else "")
+    # The book strikes what is `refused` through, and the check of all its flags then expects that no engine takes it.
+    return f"`{setting.name}`" + ("{.refused}" if setting.until else "")
 
 
 def _spelled(each: Technique, engine: str) -> str:

@@ -128,7 +128,9 @@ SGLANG = Dialect(
         Fact("--hicache-ratio", "Size of that memory, as a multiple of the KV cache on the GPU."),
         Fact("--kv-cache-dtype", "Number format of the KV cache."),
         Fact("--quantization", "How the weights are quantized, where the checkpoint does not say so itself."),
-        Fact("--speculative-algorithm", "Speculative decoding by this algorithm: EAGLE, EAGLE3, NEXTN, NGRAM, …"),
+        Fact(
+            "--speculative-algorithm", "Speculative decoding by this algorithm: EAGLE, EAGLE3, NEXTN, NGRAM and others."
+        ),
         Fact("--speculative-num-steps", "How many steps the draft runs ahead."),
         Fact("--speculative-eagle-topk", "How many candidates the draft keeps at each step."),
         Fact("--speculative-num-draft-tokens", "How many draft tokens the large model checks at once."),
@@ -136,7 +138,7 @@ SGLANG = Dialect(
         Fact("--cuda-graph-max-bs-decode", "Largest decode batch for which a CUDA graph is captured."),
         Fact("--enable-lora", "Serve LoRA adapters beside the model that they belong to.", False),
         Fact("--lora-paths", "The LoRA adapters to load, as NAME=PATH."),
-        Fact("--grammar-backend", "What holds answers to a grammar or JSON schema: xgrammar, llguidance, …"),
+        Fact("--grammar-backend", "What holds answers to a grammar or JSON schema: xgrammar, llguidance and others."),
         Fact("--kv-events-config", "Publish which KV pages come and go, for a router to read, as JSON."),
         Fact(
             "--tp-size",

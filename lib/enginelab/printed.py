@@ -1,8 +1,8 @@
 """What a built page prints that an engine would have to understand: its commands and its flags.
 
-Read from the HTML that a reader sees, so that nothing can be forgotten in a list. What a page shows on purpose though no
-engine accepts it carries the class `gone` (`` `--old`{.gone} ``, or the tag `gone` on a cell), and what belongs to a
-program that is no engine the class `other`.
+Read from the HTML that a reader sees, so that nothing can be forgotten in a list. What a page shows on purpose though
+no engine takes it carries the class `refused` (`` `--old`{.refused} ``, or the tag `refused` on a cell), and what
+belongs to a program that is no engine the class `other`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import re
 import shlex
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from itertools import takewhile
+from pathlib import Path
 from typing import NamedTuple
 
 CONSOLE_PROGRAMS = ("vllm", "sglang", "aiperf")
@@ -19,10 +21,19 @@ TENSORRT_LLM_PROGRAM = re.compile(r"trtllm-[a-z]+")
 SUBCOMMAND = re.compile(r"[a-z][a-z-]*")
 # Their flags are not an engine's, nor those of a cell that installs something.
 OTHER_TOOLS = re.compile(r"[$ ]*(?:pip3?|uv|git|make|kubectl|helm|curl|apt-get|nvidia-smi|jupyter)(?: |$)")
+AFTER_A_COMMAND = re.compile(r"\d?[<>].*|[&|;]+|#.*")
 INSTALLS = re.compile(r"[\"']pip[\"']|[%!]pip ")
 FLAG = re.compile(r"(?<![\w/.-])--[A-Za-z][\w-]*(?!\w)")
-MARKS = ("gone", "other")
+MARKS = ("refused", "other")
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+
+
+# What the pages are made from.
+SOURCES = ("_config.yml", "_toc.yml", "index.md", "chapters/*.md", "labs/*.ipynb", "lib/**/*.py", "site/**/*.py")
+
+
+class NoBook(RuntimeError):
+    """There is no built book to read, or it is older than what it is made from; the text says what to do."""
 
 
 class Snippet(NamedTuple):
@@ -61,6 +72,19 @@ class Printed(NamedTuple):
         if self.words[1:2] == ("-m",):
             return f"python3 -m {self.words[2]}"
         return " ".join(self.words[: 2 if self.words[0] in CONSOLE_PROGRAMS else 1])
+
+
+def book(root: Path) -> dict[str, list[Printed]]:
+    """Page -> what it prints, for every page of the book built from the checkout `root`. Raises `NoBook`."""
+    html = root / "_build" / "html"
+    pages = [path for path in sorted(html.rglob("*.html")) if not path.relative_to(html).parts[0].startswith("_")]
+    if not pages:
+        raise NoBook("The built book is missing: type `make book` first.")
+    built = min(path.stat().st_mtime for path in pages)
+    newer = [path for source in SOURCES for path in root.glob(source) if path.stat().st_mtime > built]
+    if newer:
+        raise NoBook(f"The built book is older than {newer[0].relative_to(root)}: type `make book` first.")
+    return {str(path.relative_to(html).with_suffix("")): read(path.read_text(encoding="utf-8")) for path in pages}
 
 
 def snippets(html: str) -> list[Snippet]:
@@ -120,7 +144,8 @@ def _start(words: list[str]) -> int | None:
 
 
 def _program(words: list[str]) -> list[str]:
-    return ["python3", *words[1:]] if words[1:2] == ["-m"] else words
+    own = list(takewhile(lambda word: not AFTER_A_COMMAND.fullmatch(word), words))
+    return ["python3", *own[1:]] if own[1:2] == ["-m"] else own
 
 
 class _Reader(HTMLParser):

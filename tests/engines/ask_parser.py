@@ -4,8 +4,8 @@ On stdin a JSON list of commands, each a list of words that starts with a progra
 `python3 -m MODULE`. The program is really started, up to the moment when its parser has read the words. On stdout a
 JSON object:
 
-    answers  for each command {"error": its complaint or null, "warnings": […], "values": {…}}
-    parsers  for each program {"options": […]}: every option that its parsers declare, whatever the commands used
+    answers  for each command {"error": its complaint or null, "warnings": […]}
+    options  for each program every option that its parsers declare, whether the commands used it or not
 """
 
 import argparse
@@ -13,6 +13,7 @@ import contextlib
 import importlib.metadata
 import io
 import json
+import logging
 import re
 import runpy
 import sys
@@ -42,7 +43,7 @@ class Hook:
         finally:
             self.depth -= 1
         if not unknown and not self.depth:
-            raise Parsed(values)
+            raise Parsed
         return values, unknown
 
 
@@ -53,29 +54,34 @@ def start(words: list[str]) -> None:
         runpy.run_module(words[2], run_name="__main__", alter_sys=True)
     else:
         sys.argv = words
-        (script,) = importlib.metadata.entry_points(group="console_scripts", name=words[0])
-        script.load()()
+        # Where two packages bring it, the one in front counts, as it does for imports.
+        scripts = importlib.metadata.entry_points(group="console_scripts", name=words[0])
+        next(iter(scripts)).load()()
 
 
 def ask(words: list[str]) -> tuple[dict, list[argparse.ArgumentParser]]:
     """What the program says to `words`, and the parsers that it asked."""
-    hook, complaint, values = Hook(), io.StringIO(), {}
+    hook, complaint = Hook(), io.StringIO()
     argparse.ArgumentParser.parse_known_args = lambda *words, **named: hook(*words, **named)
-    error = None
+    error, logged = None, logging.StreamHandler(complaint)
+    logged.setLevel(logging.ERROR)
+    logging.getLogger().addHandler(logged)
     with warnings.catch_warnings(record=True) as said, contextlib.redirect_stderr(complaint):
         warnings.simplefilter("always")
         try:
             start(words)
             error = "the program ended without reading its words"
-        except Parsed as parsed:
-            values = vars(parsed.args[0])
+        except Parsed:
+            pass
         except SystemExit:
             error = complaint.getvalue().strip().rpartition("error: ")[2] or "the program gave up without a word"
         except Exception as failure:
             error = f"{type(failure).__name__}: {failure}"
-    kept = {name: value for name, value in values.items() if isinstance(value, (bool, int, float, str, list))}
-    spoken = sorted({str(one.message) for one in said if "deprecat" in str(one.message).lower()})
-    return {"error": error, "warnings": spoken, "values": kept}, hook.parsers
+        finally:
+            logging.getLogger().removeHandler(logged)
+    # Python's libraries warn of one another too; what is about a flag names it.
+    spoken = sorted({text for one in said if "deprecat" in (text := str(one.message)).lower() and "--" in text})
+    return {"error": error, "warnings": spoken}, hook.parsers
 
 
 def declared(action: argparse.Action, parser: argparse.ArgumentParser) -> dict:
@@ -87,7 +93,6 @@ def declared(action: argparse.Action, parser: argparse.ArgumentParser) -> dict:
         "spellings": list(action.option_strings),
         "default": repr(action.default),
         "choices": None if action.choices is None else sorted(map(str, action.choices)),
-        "takes_value": action.nargs != 0,
         "deprecated": bool(gone),
     }
 
@@ -105,7 +110,7 @@ def main() -> None:
                 if action.option_strings:
                     known[action.option_strings[-1]] = declared(action, parser)
     options = {program: list(known.values()) for program, known in parsers.items()}
-    print(json.dumps({"answers": answers, "parsers": options}, default=str))
+    print(json.dumps({"answers": answers, "options": options}))
 
 
 if __name__ == "__main__":

@@ -8,16 +8,16 @@ import json
 import os
 import re
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-import yaml
-
 from enginelab import environments, trtllm, trtllm_reference
+from enginelab.drift import Answer, Option, Said
 
 HERE = Path(__file__).parent
 LOCKS = HERE.parent.parent / "labs" / "envs"
-# So that nothing is looked up on a network, and none of Dynamo's programs waits for a service before it reads its words.
+# Nothing is looked up on a network, and no program of Dynamo's waits for a service before it reads its words.
 QUIET = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DYN_DISCOVERY_BACKEND": "mem", "DYN_REQUEST_PLANE": "tcp"}
 
 
@@ -27,7 +27,7 @@ class Parser(NamedTuple):
     name      the engine
     lock      the environment's lock file, in labs/envs
     pins      the distribution whose pin in a lock file is the version
-    programs  program -> the least that it must be given, so that a flag alone can be added
+    programs  program -> the least that it must be given, so that it complains of nothing else
     in_front  a further lock, whose packages come before those of `lock`; its pin is then the version
     """
 
@@ -45,30 +45,6 @@ class Parser(NamedTuple):
 
     def __str__(self):
         return f"{self.name} {self.version}"
-
-
-class Answer(NamedTuple):
-    """What a parser says to one command: its complaint or None, what it warns of, and the values it read."""
-
-    error: str | None
-    warnings: tuple[str, ...] = ()
-    values: dict = {}
-
-
-class Option(NamedTuple):
-    """One option as a parser declares it; `default` as text, `choices` None where anything may stand."""
-
-    spellings: tuple[str, ...]
-    default: str
-    choices: tuple[str, ...] | None
-    deprecated: bool
-
-
-class Answers(NamedTuple):
-    """One answer for each command, and program -> its options."""
-
-    answers: tuple[Answer, ...]
-    options: dict[str, tuple[Option, ...]]
 
 
 SGLANG_PROGRAMS = {
@@ -89,18 +65,22 @@ PARSERS = (
 )
 
 
-def ask(parser: Parser, commands: list[list[str]], in_front: Path | None = None) -> Answers:
+def ask(parser: Parser, commands: Iterable[tuple[str, ...]], in_front: Path | None = None) -> Said:
     """What `parser` says to `commands`, and all that it declares.
 
-    in_front: a folder of packages that come before all others, to ask another release. Raises RuntimeError, with the
-    last lines of what went wrong, if the engine cannot be asked.
+    in_front: a folder of packages that come before all others, to ask another release. Raises RuntimeError, with what
+    went wrong, if the engine cannot be asked.
     """
-    front = [in_front or (packages(environments.path(LOCKS / parser.in_front)) if parser.in_front else None)]
-    bare = [f"{program} {least}".split() for program, least in parser.programs.items()]
+    commands = list(dict.fromkeys(commands))
+    front = in_front or (packages(LOCKS / parser.in_front) if parser.in_front else "")
+    bare = [tuple(f"{program} {least}".split()) for program, least in parser.programs.items()]
+    python = environments.path(LOCKS / parser.lock) / "bin" / "python"
+    if not python.exists():
+        raise RuntimeError(f"{parser} cannot be asked: its environment is missing; type `make engines`")
     done = subprocess.run(
-        [environments.path(LOCKS / parser.lock) / "bin" / "python", HERE / "ask_parser.py"],
-        input=json.dumps([*commands, *bare]),
-        env=os.environ | QUIET | {"PYTHONPATH": os.pathsep.join(str(folder) for folder in front if folder)},
+        [python, HERE / "ask_parser.py"],
+        input=json.dumps([*bare, *commands]),
+        env=os.environ | QUIET | {"PYTHONPATH": str(front)},
         capture_output=True,
         text=True,
         timeout=600,
@@ -108,8 +88,8 @@ def ask(parser: Parser, commands: list[list[str]], in_front: Path | None = None)
     if done.returncode:
         raise RuntimeError(f"{parser} cannot be asked: {' '.join(done.stderr.split()[-60:])}")
     said = json.loads(done.stdout.splitlines()[-1])
-    answers = [Answer(one["error"], tuple(one["warnings"]), one["values"]) for one in said["answers"]]
-    for program, answer in zip(bare, answers[len(commands) :], strict=True):
+    answers = [Answer(one["error"], tuple(one["warnings"])) for one in said["answers"]]
+    for program, answer in zip(bare, answers[: len(bare)], strict=True):
         if answer.error:
             raise RuntimeError(f"{parser} cannot be asked about {' '.join(program)}: {answer.error}")
     options = {
@@ -117,25 +97,30 @@ def ask(parser: Parser, commands: list[list[str]], in_front: Path | None = None)
             Option(tuple(o["spellings"]), o["default"], o["choices"] and tuple(o["choices"]), o["deprecated"])
             for o in declared
         )
-        for program, declared in said["parsers"].items()
+        for program, declared in said["options"].items()
     }
-    return Answers(tuple(answers[: len(commands)]), options)
+    return Said(dict(zip(commands, answers[len(bare) :], strict=True)), options)
 
 
-def packages(environment: Path) -> Path:
-    """The folder of an environment that holds its packages."""
-    return next(environment.glob("lib/python3*/site-packages"))
+def packages(lock: Path) -> Path:
+    """The folder of packages in the environment made from `lock`."""
+    found = next(environments.path(lock).glob("lib/python3*/site-packages"), None)
+    if found is None:
+        raise RuntimeError(f"The environment for {lock.name} is missing; type `make engines`")
+    return found
 
 
-def ask_reference(commands: list[list[str]], config: str = "") -> Answers:
+def ask_reference(commands: Iterable[tuple[str, ...]]) -> Said:
     """The same for `trtllm-serve`, from NVIDIA's published reference."""
-    answers = []
+    answers = {}
     for words in commands:
-        found = trtllm.check(words, yaml.safe_load(config) if config else None)
-        errors = [finding.says for finding in found if finding.level == "error"]
-        gone = [finding.says for finding in found if "deprecated" in finding.says]
-        answers.append(Answer(" ".join(errors) or None, tuple(gone)))
-    options = tuple(
-        Option(tuple(o.names), repr(o.default), None, o.status == "deprecated") for o in trtllm_reference.read().options
+        found = trtllm.check(words)
+        # The reference leaves out --help, which every command has.
+        errors = [finding.says for finding in found if finding.level == "error" and "--help" not in words]
+        old = [finding.says for finding in found if "deprecated" in finding.says]
+        answers[words] = Answer(" ".join(errors) or None, tuple(old))
+    options = (
+        Option(tuple(option.names), repr(option.default), None, option.status == "deprecated")
+        for option in trtllm_reference.read().options
     )
-    return Answers(tuple(answers), {"trtllm-serve": options})
+    return Said(answers, {"trtllm-serve": tuple(options)})
