@@ -44,7 +44,8 @@ def test_a_command_is_found_behind_what_stands_before_it(line, command):
 @pytest.mark.parametrize(
     "line",
     ["pip install --no-deps vllm sglang", "uv pip install --torch-backend cpu vllm", "git clone --depth 1 x",
-     "$ make x", "vllm 0.32.0 is installed", "vllm/v1/core/sched/scheduler.py", "a--b and ---- and x/--y"],
+     "$ make x", "import sglang as sgl", "No trtllm-serve on this path", "vllm 0.32.0 is installed",
+     "vllm/v1/core/sched/scheduler.py", "a--b and ---- and x/--y"],
 )  # fmt: skip
 def test_what_belongs_to_another_program_or_to_none_is_left_alone(line):
     assert words(block(line)) == []
@@ -53,6 +54,14 @@ def test_what_belongs_to_another_program_or_to_none_is_left_alone(line):
 def test_flags_alone_are_read_with_their_values_in_a_sentence_and_without_in_a_block():
     assert words(inline("--dtype half") + inline("-tp") + inline("half")) == ["--dtype half", "-tp"]
     assert words(block("--port: where to listen\nargs: [--model, x]")) == ["--port", "--model"]
+
+
+def test_flags_of_another_program_that_the_page_starts_are_its_own():
+    html = (
+        block("docker run --rm --network host image jupyter --allow-root") + inline("--network host") + inline("--rm")
+    )
+    assert words(html) == []
+    assert words(html + inline("--network none")) == ["--network none"]
 
 
 def test_each_is_listed_once():
@@ -67,9 +76,7 @@ def test_the_code_of_a_cell_gives_flags_and_no_commands():
 
 def test_a_mark_on_a_span_a_block_or_a_cell_is_seen():
     assert read(inline("--old", "refused")) == [Printed(("--old",), "refused")]
-    assert read(block("vllm serve m --old", "tag_refused cell")) == [
-        Printed(("vllm", "serve", "m", "--old"), "refused")
-    ]
+    assert read(block("vllm serve m --old", "tag_refused cell")) == [Printed(("vllm", "serve", "m", "--old"), "tried")]
     assert read(inline("--no-cache", "other")) == []
     assert read(inline("--old", "refused") + inline("--old"))[1] == Printed(("--old",))
 

@@ -156,8 +156,8 @@ TECHNIQUES = (
     ),
     _technique(
         "KV-aware routing",
-        vllm=(("--kv-events-config", "0.9.0"),),
-        sglang=(("--kv-events-config", "0.4.7"),),
+        vllm=(("--kv-events-config", "0.9.0", "", "Publish which KV blocks come and go, as JSON: where to."),),
+        sglang=(("--kv-events-config", "0.4.7", "", "Publish which KV pages come and go, as JSON: where to."),),
         tensorrt_llm=(
             (
                 "kv_cache_config.event_buffer_max_size",

