@@ -21,11 +21,10 @@ STEPS = "vllm:iteration_tokens_total_count"
 
 
 class StandIn(NamedTuple):
-    """command: what is started instead; env: what it needs in its environment; weights: the model's folder."""
+    """command: what is started instead; env: what it needs in its environment."""
 
     command: commands.Command
     env: Mapping[str, str]
-    weights: str
 
 
 def stand_in(command: commands.Command, folder: Path) -> StandIn:
@@ -40,7 +39,7 @@ def stand_in(command: commands.Command, folder: Path) -> StandIn:
         "VLLM_CPU_KVCACHE_SPACE": "1",
         "HF_HUB_OFFLINE": "1",
     }
-    return StandIn(translated(command, os.path.relpath(weights, folder)), env, str(weights))
+    return StandIn(translated(command, os.path.relpath(weights, folder)), env)
 
 
 def translated(command: commands.Command, weights: str) -> commands.Command:

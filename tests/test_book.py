@@ -251,17 +251,17 @@ def test_a_fault_outside_the_cells_fails_the_build_as_often_as_it_is_built(book)
 
 LAYERS = {
     "facts": {
-        *"workload trace hardware engines commands flags atlas table fidelity".split(),
+        *"workload trace hardware engines commands flags atlas table fidelity machines needs results".split(),
         *"trtllm_reference trtllm printed drift".split(),
     },
     "models": {
         *"batching roofline kvcache step_time engine scheduler calibration".split(),
         *"routing router kvrouter prefix_tree disaggregation".split(),
-        *"planner scaling engine_profile forecast autoscaling traffic break_even choosing".split(),
+        *"planner scaling engine_profile forecast autoscaling traffic break_even choosing verdicts".split(),
     },
     "runs": {
-        *"environments preflight server supervisor logs client generators load".split(),
-        *"trtllm_server sweep kept progress".split(),
+        *"environments inspection preflight server supervisor logs client generators load trtllm_server".split(),
+        *"sweep kept progress".split(),
     },
     "pictures": {"plot"},
 }

@@ -14,15 +14,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from enginelab import commands, flags, trtllm, trtllm_server
+from enginelab import commands, flags, server, trtllm, trtllm_server
 from enginelab import trtllm_reference as facts
 from enginelab.client import ClientError
+from enginelab.verdicts import Verdict
 
 ROOT = Path(__file__).parents[1]
 VERSIONS = ("1.0.0", "1.1.0", "1.2.1", "1.3.0rc7", "1.3.0rc20", "1.3.0rc29", "1.4.0rc0")
 TODAY, LESSON = commands.TODAY_TENSORRT_LLM, commands.LESSON_TENSORRT_LLM
 YAML = commands.TODAY_TENSORRT_LLM_YAML
 PLAIN = ("trtllm-serve", "model", "--host", "127.0.0.1", "--port", "8000")
+
+
+def program(path):
+    """A program's module, without running it."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def findings(*words, config=None, version="1.4.0rc0"):
@@ -67,11 +76,27 @@ def test_every_flag_that_the_course_explains_is_in_the_reference():
 def test_the_labs_command_and_yaml_are_right_on_every_version():
     lab = nbformat.read(ROOT / "labs" / "03_tensorrt_llm.ipynb", as_version=4)
     [cell] = [cell.source for cell in lab.cells if "config = " in cell.source and "trtllm-serve" in cell.source]
-    values = {"say": str, "commands": commands, "server": type("server", (), {"free_port": lambda: 8000})}
+    values = {"say": str, "commands": commands, "verdict": Verdict(False, "", ""), "server": server}
     exec(cell, values)
     for version in VERSIONS:
         found = trtllm_server.check(values["command"], values["config"], version)
         assert not [each for each in found if each.level != "note"], version
+
+
+def test_the_stand_in_gets_the_same_limits(monkeypatch):
+    rehearse = program(ROOT / "labs" / "rehearse.py")
+    command = commands.parse(
+        "trtllm-serve some/model --host 127.0.0.1 --port 8123 --max_batch_size 4 --max_num_tokens 512 --max_seq_len 256"
+    )
+    stand_in = rehearse.translated(command, "models/tiny")
+    assert (stand_in.engine, stand_in.model) == ("vLLM", "models/tiny")
+    wanted = {"--served-model-name": "some/model", "--host": "127.0.0.1", "--port": "8123"}
+    wanted |= {"--max-num-seqs": "4", "--max-num-batched-tokens": "512", "--max-model-len": "256"}
+    assert {name: stand_in.value(name) for name in wanted} == wanted
+    counted = iter([{rehearse.STEPS: 7.0}, {rehearse.STEPS: 9.0}])
+    monkeypatch.setattr(rehearse.client, "metrics", lambda engine: next(counted))
+    steps = rehearse.step_counter(None)
+    assert (len(steps()), len(steps())) == (7, 2)
 
 
 # --- every kind of finding ----------------------------------------------------------------------------------------
@@ -136,6 +161,12 @@ def test_unknown_keys_and_the_nearest_known():
     about = "kv_cache_config.free_gpu_memory_fracton"
     assert "did you mean free_gpu_memory_fraction?" in inner["error", about]
     assert "nor one like it" in with_file(qqq=1)["error", "qqq"]
+    for version, level in {"1.1.0": "warning", "1.2.1": "error"}.items():
+        assert (level, "qqq") in findings("--extra_llm_api_options", "f", config={"qqq": 1}, version=version)
+    words = ("--extra_llm_api_options", "f")
+    assert ("warning", about) in findings(
+        *words, config={"kv_cache_config": {"free_gpu_memory_fracton": 1}}, version="1.2.1"
+    )
     assert ("error", "7") in findings("--config", "f", config={7: 1})
 
 
@@ -326,6 +357,8 @@ def test_names_from_outside_are_shown_short_and_plain():
     for config in ({"\x1b[2J" + "x" * 500: 1}, {"max_batch_size": "\x1b[2J" * 100}):
         [says] = findings("--config", "f", config=config).values()
         assert len(says) < 220 and says.isprintable()
+    [(_, about)] = findings("--\x1b[2J" + "x" * 500)
+    assert len(about) < 100 and about.isprintable()
 
 
 def test_an_empty_file_is_no_mapping():
@@ -477,22 +510,19 @@ SCHEMA = {
 @pytest.fixture
 def made_again(tmp_path, monkeypatch):
     """The program that makes the table, and a checkout of the shape that it reads."""
-    path = ROOT / "tests" / "engines" / "trtllm_reference.py"
-    spec = importlib.util.spec_from_file_location("make_trtllm_reference", path)
-    program = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(program)
-    for name, text in ((program.FLAGS, CLI), (program.SCHEMA, json.dumps(SCHEMA))):
+    maker = program(ROOT / "tests" / "engines" / "trtllm_reference.py")
+    for name, text in ((maker.FLAGS, CLI), (maker.SCHEMA, json.dumps(SCHEMA))):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text(text)
     table = tmp_path / "table.json"
     table.write_bytes(facts.TABLE.read_bytes())
-    monkeypatch.setattr(program, "TABLE", table)
-    return program, tmp_path
+    monkeypatch.setattr(maker, "TABLE", table)
+    return maker, tmp_path
 
 
 def test_the_table_is_made_from_a_checkout(made_again):
-    program, checkout = made_again
-    version, sections = program.keys(checkout)
+    maker, checkout = made_again
+    version, sections = maker.keys(checkout)
     assert version == "1.4.0"
     assert sections == {
         "": {
@@ -510,7 +540,7 @@ def test_the_table_is_made_from_a_checkout(made_again):
         "One": {"kind": "=one"},
         "Two": {"kind": "=two", "policy": "=fcfs|priority"},
     }
-    options = program.flags(checkout)
+    options = maker.flags(checkout)
     assert options["extra_llm_api_options"]["names"] == ["--config", "--extra_llm_api_options"]
     assert [options[key]["type"] for key in ("backend", "brand_new", "middleware")] == [
         "=_autodeploy|pytorch", "switch", "[str]",
@@ -518,22 +548,22 @@ def test_the_table_is_made_from_a_checkout(made_again):
 
 
 def test_changes_are_said_and_kept(made_again, monkeypatch, capsys):
-    program, checkout = made_again
+    maker, checkout = made_again
     monkeypatch.setattr(sys, "argv", ["program", str(checkout), "--keep"])
-    assert program.main() == 1
+    assert maker.main() == 1
     said = capsys.readouterr().out
     assert "flag --brand_new: new, switch" in said and "flag --tp_size: gone" in said
     assert "flag --backend" not in said and "key of the file share: new" in said
-    kept = json.loads(program.TABLE.read_text())
+    kept = json.loads(maker.TABLE.read_text())
     assert kept["flags"]["brand_new"]["names"] == {"--brand_new": "1.4.0rc0..1.4.0"}
     assert kept["flags"]["extra_llm_api_options"]["names"]["--extra_llm_api_options"] == ""
     assert kept["keys_since"]["share"] == "1.4.0rc0..1.4.0" and "kv_cache_config" in kept["gone_keys"]
-    assert program.main() == 0
+    assert maker.main() == 0
     assert "nothing has changed" in capsys.readouterr().out
 
 
 def test_a_folder_that_is_no_checkout(made_again, monkeypatch, tmp_path):
-    program, _ = made_again
+    maker, _ = made_again
     monkeypatch.setattr(sys, "argv", ["program", str(tmp_path / "nowhere")])
     with pytest.raises(SystemExit, match=r"must be of TensorRT-LLM 1\.4\.0rc0 or newer"):
-        program.main()
+        maker.main()

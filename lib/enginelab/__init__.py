@@ -2,13 +2,13 @@
 
 Four layers; a module imports from its own layer or an earlier one:
 
-facts     workload, trace, table, hardware, flags, atlas, commands, engines, fidelity; trtllm_reference, trtllm
-          the book itself: printed, drift
-models    batching, roofline, choosing
+facts     workload, trace, table, hardware, flags, atlas, commands, engines, fidelity; machines, needs, results
+          trtllm_reference, trtllm; the book itself: printed, drift
+models    batching, roofline, choosing, verdicts
           one engine: step_time, kvcache, engine, scheduler, calibration
           many: kvrouter, prefix_tree, router, routing, disaggregation
           over time: planner, scaling, forecast, engine_profile, traffic, autoscaling; break_even
-runs      environments, preflight, logs, supervisor, server, client, generators, load; trtllm_server
+runs      environments, inspection, preflight, logs, supervisor, server, client, generators, load; trtllm_server
           sweep, kept, progress
 pictures  plot
 

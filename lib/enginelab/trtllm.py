@@ -5,7 +5,6 @@ What it is held against is NVIDIA's published reference (`trtllm_reference`), no
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -14,6 +13,7 @@ from . import trtllm_reference as facts
 from .commands import Command
 from .trtllm_reference import Option, Version
 
+NEWEST = facts.read().newest
 PROGRAM, SUBCOMMAND = "trtllm-serve", "serve"
 # Pull request 14812, June 2026, made explicit flags win over the file. Which candidate was the first to have it, the
 # sources do not say: 1.3.0rc20, of June 2026, may be before or after it.
@@ -44,13 +44,13 @@ class Finding:
     says: str
 
 
-def check(command: Command | Sequence[str], config: object = None, version: str = "") -> tuple[Finding, ...]:
+def check(command: Command | Sequence[str], config: object = None, version: str = NEWEST) -> tuple[Finding, ...]:
     """Everything there is to say about `command` (words, or a `Command`) and its parsed YAML, for one version.
 
-    config: what the YAML holds, None if there is no file; version: such as "1.2.1", the newest in the reference if "".
+    config: what the YAML holds, None if there is no file; version: such as "1.2.1" (default: the newest that was read).
     Raises ValueError for a command of another program, and for a text that is no version.
     """
-    at = Version.parse(version or facts.read().newest)
+    at = Version.parse(version)
     words = command.argv if isinstance(command, Command) else list(command)
     if not words or words[0] != PROGRAM:
         raise ValueError(f"the command must begin with {PROGRAM}; it begins with {_shown(' '.join(words[:1]))!r}")
@@ -65,7 +65,10 @@ def check(command: Command | Sequence[str], config: object = None, version: str 
 
 def who_wins(version: str) -> str:
     """Which counts when a flag and the YAML set the same: "the file", "the flag", or "unknown"."""
-    at = Version.parse(version)
+    return _winner(Version.parse(version))
+
+
+def _winner(at: Version) -> str:
     return "the file" if at <= FILE_WINS_UP_TO else "the flag" if at >= FLAG_WINS_FROM else "unknown"
 
 
@@ -113,7 +116,7 @@ def _unknown_flag(name: str, at: Version) -> Finding:
         return Finding("error" if at >= NEWER else "warning", name, says)
     near = _nearest_flag(name)
     hint = f": did you mean {near}?" if near else ", nor one like it."
-    return Finding("error", name, f"{PROGRAM} has no flag {_shown(name)}{hint}")
+    return Finding("error", _shown(name), f"{PROGRAM} has no flag {_shown(name)}{hint}")
 
 
 def _nearest_flag(name: str) -> str:
@@ -213,8 +216,8 @@ def _unknown_key(section: str, key: object, about: str, at: Version) -> Finding:
         return Finding("warning", about, f"{about} is a key of the 1.2 line, and the newest reference has it no more.")
     near = get_close_matches(str(key), table.sections[section], 1, 0.7)
     hint = f": did you mean {near[0]}?" if near else ", nor one like it."
-    # Keys inside sections were read in the newest reference only.
-    level = "error" if not section or at >= NEWER else "warning"
+    # Of older versions only the top-level keys were read, and those of the 1.2 line only.
+    level = "error" if at >= NEWER or (not section and at >= Version(1, 2)) else "warning"
     return Finding(level, about, f"The reference of {table.newest} has no key {about}{hint}")
 
 
@@ -222,7 +225,7 @@ def _check_both(given: Mapping[str, tuple[str, str | None]], config: object, at:
     """What both the command and the YAML set, and what the YAML takes from the command unseen."""
     if not isinstance(config, Mapping):
         return
-    wins = who_wins(f"{at.major}.{at.minor}.{at.patch}" + (f"rc{at.candidate}" if at.candidate < math.inf else ""))
+    wins = _winner(at)
     verdict = {
         "the file": "the file wins",
         "the flag": "the flag wins",
@@ -237,8 +240,8 @@ def _check_both(given: Mapping[str, tuple[str, str | None]], config: object, at:
                 "warning", name, f"{name} and {about} in the YAML set the same, and {verdict[wins]}: keep one."
             )
         elif sections and isinstance(inside, Mapping) and wins != "the flag":
-            says = f"{name} {value} is dropped where the YAML has any {sections[0]}, as up to 1.2: write it as {about}."
-            yield Finding("warning", name, says)
+            dropped = f"{name} {_shown(value)} is dropped where the YAML has any {sections[0]}, as up to 1.2"
+            yield Finding("warning", name, f"{dropped}: write it as {about}.")
 
 
 def _told(value: object) -> str:

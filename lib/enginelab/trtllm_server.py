@@ -121,7 +121,7 @@ def _complain_about_doubles(node: yaml.Node | None) -> None:
             _complain_about_doubles(item)
 
 
-def check(command: Command | Sequence[str], yaml_text: str | None, version: str = "") -> tuple[Finding, ...]:
+def check(command: Command | Sequence[str], yaml_text: str | None, version: str = trtllm.NEWEST) -> tuple[Finding, ...]:
     """`trtllm.check`, with the YAML as text; a text that cannot be read is an error among the findings."""
     try:
         config = None if yaml_text is None else read_yaml(yaml_text)
@@ -175,8 +175,8 @@ def steps(engine: Server | str) -> tuple[Step, ...]:
     """The steps that the engine took since this was last asked, those without any request left out.
 
     TensorRT-LLM's GET /metrics is JSON, and hands out each record once; the YAML must say `enable_iter_perf_stats:
-    true`. It keeps the last 1,000 by default, and waits up to two seconds for more. Raises `ClientError` for a page
-    that is something else.
+    true`. It keeps the last 1,000 by default (1.4), and waits up to two seconds for more. Raises `ClientError` for
+    a page that is something else.
     """
     text = client.page(engine, "/metrics")
     try:
