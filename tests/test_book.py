@@ -219,6 +219,18 @@ def test_a_page_holds_its_figure_offers_its_notebook_and_asks_nobody_outside(boo
     assert "mathjax" not in html.lower() and "require.js" not in html
 
 
+def test_a_filterable_table_is_whole_in_its_page_and_only_there_the_script_is_loaded(book):
+    rows = "Table(('Engine', 'Flag'), (('A', '`-x`'), ('B', '`-y`')))"
+    cell = f":tags: [filterable]\nfrom enginelab.table import Table\n{rows}"
+    run, html = book(206, *GOOD, cell, extra=SENTENCE)
+    assert run.returncode == 0, run.stdout + run.stderr
+    table = re.search(r"tag_filterable.*?<table.*?</table>", html, flags=re.DOTALL)[0]
+    assert "-x" in table and "-y" in table and "hidden" not in table
+    assert re.search(r'<script[^>]* src="_static/filterable_tables\.js', html)
+    run, html = book(206, *GOOD, extra=SENTENCE)
+    assert run.returncode == 0 and "filterable_tables.js" not in html
+
+
 BAD_CELLS = {
     "failing": ("1 / 0", "index.md: a cell failed with ZeroDivisionError: division by zero"),
     "warning": ("import sys\nprint('careful', file=sys.stderr)", "stderr was found in the cell outputs"),

@@ -103,10 +103,7 @@ def _changed(flag: str, was: Option, now: Option | None, before, after) -> Itera
         if longer := abbreviates(after, flag):
             yield Change("abbreviated", flag, f"is not declared any more, and still taken as short for {longer}")
             return
-        known = {spelling for option in before for spelling in option.spellings}
-        fresh = [spelling for option in after for spelling in option.spellings if spelling not in known]
-        kept = [spelling for spelling in was.spellings if declared(after, spelling)]
-        near = kept or get_close_matches(flag, fresh, 2, 0.7)
+        near = _successors(flag, was, before, after)
         yield Change(
             "gone", flag, f"is gone: perhaps {' or '.join(near)} now" if near else "is gone, nothing like it came"
         )
@@ -117,6 +114,17 @@ def _changed(flag: str, was: Option, now: Option | None, before, after) -> Itera
         yield Change("default", flag, f"is {now.default} when not given, and was {was.default}")
     if lost := set(was.choices or ()) - set(now.choices or was.choices or ()):
         yield Change("choices", flag, f"takes no longer {', '.join(sorted(lost))}")
+
+
+def _successors(flag: str, was: Option, before: Sequence[Option], after: Sequence[Option]) -> list[str]:
+    """What may stand for a flag that is gone: a spelling that stays, a longer one, or a new one that looks like it."""
+    known = {spelling for option in before for spelling in option.spellings}
+    spellings = [spelling for option in after for spelling in option.spellings]
+    return (
+        [spelling for spelling in was.spellings if spelling in spellings]
+        or [spelling for spelling in spellings if spelling.startswith(f"{flag}-")]
+        or get_close_matches(flag, [spelling for spelling in spellings if spelling not in known], 2, 0.7)
+    )
 
 
 def report(watched: Sequence[Watched], read: str) -> str:

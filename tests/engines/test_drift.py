@@ -24,7 +24,7 @@ def watched(tmp_path_factory):
     lesson = tuple(commands.LESSON_SGLANG.argv)
     release = drift.Release(OLD, "sglang")
     before, after = parsers.ask(OLD, [lesson]), drift.ask_new(release, NEW, [lesson])
-    named = ["--cuda-graph-max-bs", "--disable-cuda-graph", "--hicache-ratio", "--tp-size", "--never-there"]
+    named = ["--cuda-graph-max-bs", "--enable-dp-attention", "--hicache-ratio", "--quantization", "--tp-size"]
     return Watched("SGLang", OLD.version, NEW, drift.compare(before, after, named))
 
 
@@ -36,14 +36,16 @@ def test_every_kind_of_change_is_found_and_nothing_else(watched):
     kinds = {(change.kind, change.what) for change in watched.changes}
     assert kinds == {
         ("gone", "--cuda-graph-max-bs"),
-        ("deprecated", "--disable-cuda-graph"),
+        ("deprecated", "--enable-dp-attention"),
         ("default", "--hicache-ratio"),
+        ("choices", "--quantization"),
     }
 
 
 def test_what_is_gone_breaks_and_is_told_what_came_instead(watched):
     gone = watched.changes[0]
-    assert watched.broke and "--cuda-graph-max-bs-decode" in gone.says
+    assert watched.broke
+    assert gone.says == "is gone: perhaps --cuda-graph-max-bs-decode or --cuda-graph-max-bs-prefill now"
     text = report([watched], "today")
     assert f"## SGLang: {OLD.version} → {NEW}" in text and "**gone**: `--cuda-graph-max-bs`" in text
 
