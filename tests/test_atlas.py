@@ -44,7 +44,7 @@ def test_a_setting_that_is_gone_is_told_and_not_recommended():
     assert "--cuda-graph-max-bs" in {setting.name for setting in graphs.settings}
     assert "--cuda-graph-max-bs" not in {setting.name for setting in graphs.of("SGLang")}
     cells = [row[2] for row in atlas.table().rows]
-    assert "`--cuda-graph-max-bs`{.refused}" in cells and "`--cuda-graph-max-bs-decode`" in cells
+    assert "`--cuda-graph-max-bs`{.refused .by-sglang}" in cells and "`--cuda-graph-max-bs-decode`" in cells
 
 
 def test_versions_are_said_in_words():

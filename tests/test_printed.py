@@ -76,6 +76,8 @@ def test_the_code_of_a_cell_gives_flags_and_no_commands():
 
 def test_a_mark_on_a_span_a_block_or_a_cell_is_seen():
     assert read(inline("--old", "refused")) == [Printed(("--old",), "refused")]
+    assert read(inline("--old", "by-vllm refused")) == [Printed(("--old",), "refused", "vllm")]
+    assert read(block("--old", "tag_refused tag_by-sglang cell")) == [Printed(("--old",), "tried", "sglang")]
     assert read(block("vllm serve m --old", "tag_refused cell")) == [Printed(("vllm", "serve", "m", "--old"), "tried")]
     assert read(inline("--no-cache", "other")) == []
     assert read(inline("--old", "refused") + inline("--old"))[1] == Printed(("--old",))

@@ -351,7 +351,7 @@ def spellings(*names: str) -> Table:
 
 def _code(setting: Setting) -> str:
     # The book strikes what is `refused` through, and the check of all its flags then expects that no engine takes it.
-    return f"`{setting.name}`" + ("{.refused}" if setting.until else "")
+    return f"`{setting.name}`" + (f"{{.refused .by-{setting.engine.lower()}}}" if setting.until else "")
 
 
 def _spelled(each: Technique, engine: str) -> str:

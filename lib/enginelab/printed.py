@@ -1,9 +1,9 @@
 """What a built page prints that an engine would have to understand: its commands and its flags.
 
 Read from the HTML that a reader sees, so that nothing can be forgotten in a list. What a page shows on purpose though
-no engine takes it carries the class `refused`: `` `--old`{.refused} ``. A cell that shows among others such a flag has
-the tag `refused`. What belongs to a program that is no engine, and to no line on the page that starts this program,
-has the class `other`.
+no engine takes it carries the class `refused`: `` `--old`{.refused} ``; if only one engine refuses it, also that one's,
+as `{.refused .by-tensorrt-llm}`. A cell that shows among others such a flag has tags of these names. What belongs to a
+program that is no engine, and to no line on the page that starts this program, has the class `other`.
 """
 
 from __future__ import annotations
@@ -45,22 +45,25 @@ class Snippet(NamedTuple):
     text  without markup
     kind  "inline", "block", or "source" for the Python of a code cell
     mark  "refused"; "tried", where some of a cell's flags are; "other"; or ""
+    by    the engine that refuses it, as "tensorrt-llm"; "" for all of them
     """
 
     text: str
     kind: str
     mark: str
+    by: str = ""
 
 
 class Printed(NamedTuple):
     """A command, or a flag that stands alone with or without a value.
 
     words  beginning with the program or with the flag
-    mark   as in `Snippet`
+    mark   as in `Snippet`, and so is `by`
     """
 
     words: tuple[str, ...]
     mark: str = ""
+    by: str = ""
 
     @property
     def is_command(self) -> bool:
@@ -109,7 +112,7 @@ def _read(snippet: Snippet) -> Iterator[Printed]:
     if snippet.kind == "source":
         # What a cell hands to `commands.parse` was parsed when the page was built; a word of it may be a variable.
         if not INSTALLS.search(snippet.text):
-            yield from (Printed((flag,), snippet.mark) for flag in FLAG.findall(snippet.text))
+            yield from (Printed((flag,), snippet.mark, snippet.by) for flag in FLAG.findall(snippet.text))
         return
     for line in _lines(snippet):
         words = _words(line)
@@ -117,11 +120,11 @@ def _read(snippet: Snippet) -> Iterator[Printed]:
         if _is_another_tools(line):
             continue
         if start is not None:
-            yield Printed((*_program(words[start:]),), snippet.mark)
+            yield Printed((*_program(words[start:]),), snippet.mark, snippet.by)
         elif snippet.kind == "inline" and re.match(r"--?[A-Za-z]", line):
-            yield Printed(tuple(words), snippet.mark)
+            yield Printed(tuple(words), snippet.mark, snippet.by)
         else:
-            yield from (Printed((flag,), snippet.mark) for flag in FLAG.findall(line))
+            yield from (Printed((flag,), snippet.mark, snippet.by) for flag in FLAG.findall(line))
 
 
 def _lines(snippet: Snippet) -> list[str]:
@@ -202,5 +205,6 @@ class _Reader(HTMLParser):
         classes = set().union(*(names for _, names in self.open))
         kind = "source" if "cell_input" in classes else "block" if self.open[-1][0] == "pre" else "inline"
         mark = next((mark for name, mark in MARKS.items() if name in classes), "")
-        self.found.append(Snippet("".join(self.text).strip("\n"), kind, mark))
+        by = next((name.partition("by-")[2] for name in sorted(classes) if re.match(r"(?:tag_)?by-", name)), "")
+        self.found.append(Snippet("".join(self.text).strip("\n"), kind, mark, by))
         self.text = None

@@ -54,8 +54,10 @@ def check(pages: Mapping[str, list[Printed]]) -> Checked:
     for each in questions:
         complaints = _complaints(each, engines)
         # The newest release decides; labs have run what they show on the others.
-        taken = any(releases[0] is None for releases in complaints.values())
+        taken = any(said[0] is None for name, said in complaints.items() if each.by in ("", name.lower()))
         text = f"{' '.join(each.words)} ({', '.join(where[each])})"
+        if each.by and each.by not in map(str.lower, engines):
+            alive.append(f"{text}: there is no engine by-{each.by}")
         if each.mark == "refused" and taken:
             alive.append(text)
         if each.mark == "tried" and not taken:

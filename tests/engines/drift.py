@@ -126,10 +126,12 @@ def watch(engine: str, release: Release, version: str = "") -> Watched:
         new = version or newest(release.distribution)
         if new == old:
             return Watched(engine, old, new)
+        for lock in filter(None, (release.parser.lock, release.parser.in_front)):
+            environments.make(parsers.LOCKS / lock)
         commands, named = course(engine, release.parser.programs)
         before, after = parsers.ask(release.parser, commands), ask_new(release, new, commands)
         return Watched(engine, old, new, compare(before, after, named))
-    except (RuntimeError, subprocess.TimeoutExpired) as why:
+    except (RuntimeError, OSError, subprocess.TimeoutExpired) as why:
         return Watched(engine, old, version or "newest", trouble=str(why))
 
 
@@ -162,9 +164,6 @@ def main() -> int:
     except printed.NoBook as why:
         print(why, file=sys.stderr)
         return 2
-    for release in known.values():
-        for lock in filter(None, (release.parser.lock, release.parser.in_front)):
-            environments.make(parsers.LOCKS / lock)
     watched = [
         watch(name, release, wanted.get(name, "")) for name, release in known.items() if not wanted or name in wanted
     ]
