@@ -122,8 +122,7 @@ def ask_reference(commands: Iterable[tuple[str, ...]]) -> Said:
         found = trtllm.check(words)
         # The reference leaves out --help, which every command has.
         errors = [finding.says for finding in found if finding.level == "error" and "--help" not in words]
-        old = [finding.says for finding in found if "deprecated" in finding.says]
-        answers[words] = Answer(" ".join(errors) or None, tuple(old))
+        answers[words] = Answer(" ".join(errors) or None)
     options = (
         Option(tuple(option.names), repr(option.default), None, option.status == "deprecated")
         for option in trtllm_reference.read().options
