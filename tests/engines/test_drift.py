@@ -10,8 +10,9 @@ from pathlib import Path
 import drift
 import parsers
 import pytest
+import yaml
 
-from enginelab import commands, printed
+from enginelab import commands, printed, trtllm_reference
 from enginelab.drift import Watched, report
 
 OLD = next(each for each in parsers.PARSERS if each.name == "SGLang" and not each.in_front)
@@ -67,6 +68,29 @@ def test_the_program_writes_its_report_and_its_status_is_the_verdict(tmp_path):
     assert done.returncode == 1 and f"## SGLang: {NEW} → {OLD.version}" in text
     assert "**gone**: `--attn-dp-size`" in text
     assert "refused" not in text, "the commands of the book run on both"
+
+
+def test_the_reference_of_tensorrt_llm_is_watched_too(tmp_path, monkeypatch):
+    file = tmp_path / "reference.yaml"
+    monkeypatch.setattr(drift, "REFERENCE", file.as_uri())
+    monkeypatch.setattr(drift, "course", lambda engine, programs: ([], ["--tp_size", "--max_seq_len", "--port"]))
+    options = {
+        option.key: {"flags": list(option.names), "default": option.default, "status": option.status}
+        for option in trtllm_reference.read().options
+    }
+    file.write_text(yaml.safe_dump({"commands": {"serve": {"options": options}}}))
+    assert drift.watch_reference().changes == ()
+    options["tensor_parallel_size"]["flags"].remove("--tp_size")
+    options["max_seq_len"]["status"] = "deprecated"
+    file.write_text(yaml.safe_dump({"commands": {"serve": {"options": options}}}))
+    watched = drift.watch_reference()
+    assert [(change.kind, change.what) for change in watched.changes] == [
+        ("gone", "--tp_size"),
+        ("deprecated", "--max_seq_len"),
+    ]
+    assert watched.broke and "--tensor_parallel_size" in watched.changes[0].says
+    file.write_text("commands: [")
+    assert drift.watch_reference().broke and "ParserError" in drift.watch_reference().trouble
 
 
 def test_an_engine_that_nobody_watches_is_refused():
