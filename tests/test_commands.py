@@ -120,11 +120,3 @@ class TestFlags:
         for dialect in flags.DIALECTS:
             spellings = [s for fact in dialect.facts for s in (fact.name, *fact.aliases)]
             assert len(spellings) == len(set(spellings)), dialect.engine
-
-    def test_every_technique_is_turned_on_by_flags_that_are_known(self):
-        for technique, columns in flags.TECHNIQUES.items():
-            assert len(columns) == len(flags.DIALECTS), technique
-            for dialect, names in zip(flags.DIALECTS, columns, strict=True):
-                assert names, (technique, dialect.engine)
-                for name in names:
-                    assert not name.startswith("-") or dialect.fact(name).name == name

@@ -2,8 +2,9 @@
 
 Four layers; a module imports from its own layer or an earlier one:
 
-facts     workload, trace, table, hardware, flags, dynamo_flags, commands, engines, fidelity; machines, needs, results
-          trtllm_reference, trtllm; a service in a cluster: deployment_schema, deployment
+facts     workload, trace, table, hardware, flags, dynamo_flags, atlas, commands, engines, fidelity; machines, needs
+          results, trtllm_reference, trtllm; a service in a cluster: deployment_schema, deployment
+          the book itself: printed, drift
 models    batching, roofline, speculation, choosing, verdicts
           one engine: step_time, kvcache, engine, scheduler, calibration, mocker
           many: kvrouter, prefix_tree, router, routing, disaggregation
