@@ -117,7 +117,7 @@ def running(
 
     hide = logs.redactor(argv, environment)
     progress = on_progress or sparingly()
-    engine = _Supervised(grace)
+    engine = Supervised(grace)
     started = time.monotonic()
 
     def failure(what: str, advice: str = "") -> ServerError:
@@ -154,7 +154,7 @@ def running(
         engine.stop()
 
 
-class _Supervised:
+class Supervised:
     """The engine and its supervisor, seen from here. grace: seconds between TERM and KILL."""
 
     def __init__(self, grace: float):
