@@ -2,10 +2,10 @@
 
 A Qwen-Image with every part that the real one has: a Qwen2.5-VL that reads the prompt, a diffusion transformer, a VAE
 that turns latents into pixels, and Qwen2's tokenizer with no merges, so that each byte is a token. Its weights are
-random, but for a few that `paints_regions` sets. It goes through the code path of a real model and needs no download. Run
-it with the engine environment's Python, which has torch, transformers and diffusers. A second call with the same folder
+random, but for a few that `paints_regions` sets. It takes the code path of a real model and needs no download. Run this
+with the engine environment's Python, which has torch, transformers and diffusers. A second call with the same folder
 makes nothing, unless this program has changed since. FOLDER's name has to hold "Qwen-Image": SGLang knows the model by
-it.
+that.
 """
 
 import hashlib

@@ -245,16 +245,16 @@ def test_a_fault_outside_the_cells_fails_the_build_as_often_as_it_is_built(book)
 
 LAYERS = {
     "facts": {
-        *"workload trace hardware engines commands flags table fidelity machines needs results".split(),
+        *"workload trace hardware engines commands flags image_flags table fidelity machines needs results".split(),
         *"trtllm_reference trtllm".split(),
     },
     "models": {
-        *"batching roofline kvcache step_time engine scheduler calibration".split(),
+        *"batching diffusion roofline kvcache step_time engine scheduler calibration".split(),
         *"routing router kvrouter prefix_tree disaggregation".split(),
         *"planner scaling engine_profile forecast autoscaling traffic break_even choosing verdicts".split(),
     },
     "runs": {
-        *"environments inspection preflight server supervisor logs client generators load trtllm_server".split(),
+        *"environments inspection preflight server supervisor logs client images generators load trtllm_server".split(),
         *"sweep kept progress".split(),
     },
     "pictures": {"plot"},

@@ -8,9 +8,11 @@ becomes a `ClientError` of one sentence.
 from __future__ import annotations
 
 import base64
+import http.client
 import io
 import json
 import re
+import struct
 import time
 import urllib.error
 import urllib.request
@@ -28,7 +30,10 @@ from .server import Server
 LARGEST_REPLY = 64 * 2**20
 LARGEST_SIDE = 4096
 SIZE = re.compile(r"([1-9]\d{0,3})x([1-9]\d{0,3})")
-WRONG = (ValueError, TypeError, KeyError, IndexError, OSError, SyntaxError, Image.DecompressionBombError)
+WRONG = (
+    *(ValueError, TypeError, KeyError, IndexError, OSError, EOFError, RecursionError, http.client.HTTPException),
+    *(SyntaxError, struct.error, Image.DecompressionBombError),  # what Pillow raises for a broken PNG
+)
 
 
 @dataclass(frozen=True)
