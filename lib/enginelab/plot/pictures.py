@@ -16,7 +16,7 @@ def gallery(pictures: Mapping[str, np.ndarray], columns: int = 3) -> list[Axes]:
     rows = -(-len(pictures) // columns)
     figure = new_figure(rows * (4.8 / columns + 0.35))
     with styled():
-        places = figure.subplots(rows, columns, squeeze=False).flat
+        places = figure.subplots(rows, columns, squeeze=False).ravel()
         for ax in places:
             ax.axis("off")
         shown = list(zip(places, pictures.items(), strict=False))
