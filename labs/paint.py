@@ -9,6 +9,7 @@ environment's Python.
 import json
 import os
 import sys
+from importlib.util import find_spec
 
 os.environ.setdefault("DIFFUSERS_VERBOSITY", "error")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
@@ -16,14 +17,19 @@ os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 
 
 def pipeline(model: str):
-    """The model as diffusers runs it: in float32 on a CPU; on a GPU in bfloat16, one part at a time in its memory."""
+    """The model as diffusers runs it: in float32 on a CPU; on a GPU in bfloat16.
+
+    There only the part that works is in the GPU's memory, if the package is there with which diffusers does that.
+    """
     import torch
     from diffusers import DiffusionPipeline
 
     gpu = torch.cuda.is_available()
     made = DiffusionPipeline.from_pretrained(model, torch_dtype=torch.bfloat16 if gpu else torch.float32)
-    if gpu:
+    if gpu and find_spec("accelerate"):
         made.enable_model_cpu_offload()
+    elif gpu:
+        made.to("cuda")
     made.set_progress_bar_config(disable=True)
     return made
 
