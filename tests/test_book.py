@@ -245,17 +245,17 @@ def test_a_fault_outside_the_cells_fails_the_build_as_often_as_it_is_built(book)
 
 LAYERS = {
     "facts": {
-        *"workload trace hardware engines commands flags image_flags table fidelity machines needs results".split(),
-        *"trtllm_reference trtllm".split(),
+        *"workload trace hardware engines commands flags table fidelity machines needs results".split(),
+        *"dynamo_flags image_flags deployment deployment_schema trtllm_reference trtllm".split(),
     },
     "models": {
-        *"batching diffusion roofline kvcache step_time engine scheduler calibration".split(),
+        *"batching diffusion roofline speculation kvcache step_time engine scheduler calibration mocker".split(),
         *"routing router kvrouter prefix_tree disaggregation".split(),
         *"planner scaling engine_profile forecast autoscaling traffic break_even choosing verdicts".split(),
     },
     "runs": {
-        *"environments inspection preflight server supervisor logs client images generators load trtllm_server".split(),
-        *"sweep kept progress".split(),
+        *"environments inspection preflight logs supervisor supervised server client images native".split(),
+        *"generators load trtllm_server dynamo_service listening sweep kept progress".split(),
     },
     "pictures": {"plot"},
 }

@@ -32,7 +32,7 @@ class Fact(NamedTuple):
 
 @dataclass(frozen=True)
 class Dialect:
-    """How one engine is launched: the words before the flags, where the model goes, and the flags.
+    """How one engine is launched: the words before the flags, where the model goes (if it has one), and the flags.
 
     mark: the flag that tells its commands from another engine's with the same program, "" where there is none.
     """
@@ -42,6 +42,7 @@ class Dialect:
     programs: tuple[tuple[str, ...], ...]
     model_is_positional: bool
     facts: tuple[Fact, ...]
+    names_model: bool = True
     mark: str = ""
 
     def fact(self, name: str) -> Fact:
@@ -118,13 +119,21 @@ SGLANG = Dialect(
         Fact("--max-prefill-tokens", "Most prompt tokens in one prefill batch."),
         Fact("--chunked-prefill-size", "Most tokens in one chunk of a long prompt; -1 switches chunking off."),
         Fact("--mem-fraction-static", "Share of the GPU's memory for weights and KV cache together."),
-        Fact("--page-size", "Tokens in one KV page."),
+        Fact("--max-total-tokens", "Most tokens in the KV cache, where its share of the memory would hold more."),
+        Fact("--page-size", "Tokens in one KV page; the radix cache shares whole pages. 1 by default."),
         Fact("--kv-cache-dtype", "Number format of the KV cache."),
         Fact("--quantization", "How the weights are quantized, where the checkpoint does not say so itself."),
         Fact("--speculative-algorithm", "Speculative decoding by this algorithm: EAGLE, EAGLE3, NEXTN, NGRAM, …"),
         Fact("--speculative-num-steps", "How many steps the draft runs ahead."),
         Fact("--speculative-eagle-topk", "How many candidates the draft keeps at each step."),
         Fact("--speculative-num-draft-tokens", "How many draft tokens the large model checks at once."),
+        Fact(
+            "--speculative-draft-model-path",
+            "The draft model, where the served model does not bring one along.",
+            aliases=("--speculative-draft-model",),
+        ),
+        Fact("--attention-backend", "Which kernels compute attention; found out by itself when not given."),
+        Fact("--disable-overlap-schedule", "Plan a step only when the one before is done, not while it runs.", False),
         Fact("--disable-radix-cache", "Switch prefix caching off. The radix cache is on by default.", False),
         Fact(
             "--tp-size",
@@ -138,6 +147,8 @@ SGLANG = Dialect(
         Fact("--disaggregation-mode", "Serve only prefill or only decode."),
         Fact("--trust-remote-code", "Allow Python code from the model's repository to run.", False),
         Fact("--enable-metrics", "Offer /metrics for Prometheus.", False),
+        Fact("--enable-cache-report", "Say in each answer how many prompt tokens were found in the cache.", False),
+        Fact("--decode-log-interval", "Decode steps between two lines of the log, 40 by default."),
     ),
 )
 
