@@ -264,16 +264,16 @@ def test_a_fault_outside_the_cells_fails_the_build_as_often_as_it_is_built(book)
 LAYERS = {
     "facts": {
         *"workload trace hardware engines commands flags atlas table fidelity machines needs results".split(),
-        *"dynamo_flags deployment deployment_schema trtllm_reference trtllm printed drift".split(),
+        *"dynamo_flags image_flags deployment deployment_schema trtllm_reference trtllm printed drift".split(),
     },
     "models": {
-        *"batching roofline speculation kvcache step_time engine scheduler calibration mocker".split(),
+        *"batching diffusion roofline speculation kvcache step_time engine scheduler calibration mocker".split(),
         *"routing router kvrouter prefix_tree disaggregation".split(),
         *"planner scaling engine_profile forecast autoscaling traffic break_even choosing verdicts".split(),
     },
     "runs": {
-        *"environments inspection preflight logs supervisor supervised server client native generators load".split(),
-        *"trtllm_server dynamo_service listening sweep kept progress".split(),
+        *"environments inspection preflight logs supervisor supervised server client images native".split(),
+        *"generators load trtllm_server dynamo_service listening sweep kept progress".split(),
     },
     "pictures": {"plot"},
 }

@@ -32,7 +32,10 @@ class Fact(NamedTuple):
 
 @dataclass(frozen=True)
 class Dialect:
-    """How one engine is launched: the words before the flags, where the model goes (if it has one), and the flags."""
+    """How one engine is launched: the words before the flags, where the model goes (if it has one), and the flags.
+
+    mark: the flag that tells its commands from another engine's with the same program, "" where there is none.
+    """
 
     engine: str
     version: str
@@ -40,6 +43,7 @@ class Dialect:
     model_is_positional: bool
     facts: tuple[Fact, ...]
     names_model: bool = True
+    mark: str = ""
 
     def fact(self, name: str) -> Fact:
         """The flag called `name`, by any of its spellings; `ValueError` if the course knows no such flag."""
