@@ -248,7 +248,7 @@ LAYERS = {
     "models": {
         *"batching roofline kvcache step_time engine scheduler calibration".split(),
         *"routing router kvrouter prefix_tree disaggregation".split(),
-        *"planner scaling engine_profile forecast autoscaling traffic break_even choosing".split(),
+        *"planner scaling engine_profile forecast autoscaling traffic break_even choosing compiled".split(),
     },
     "runs": {*"environments preflight server supervisor logs client load sweep kept progress".split()},
     "pictures": {"plot"},
