@@ -127,12 +127,12 @@ def test_the_clock_rounds_as_pythons_whole_numbers_do():
 
 
 def one_after_the_other(step, outputs):
-    return [Request(0.0, 10, outputs)] * 4, Config(max_num_seqs=1, step_time=StepTime(step))
+    return [Request(0.0, 10, outputs)] * 6, Config(max_num_seqs=1, step_time=StepTime(step))
 
 
 UNSUITED = {
     "53 days": ([Request(5e6, 10, 2)], Config()),
-    "beyond 53 days": one_after_the_other(1000.0, 2000),
+    "beyond 53 days": one_after_the_other(500.0, 2000),
     "steps are too long": one_after_the_other(1e6, 1000),
     "arrivals are not floats": ([Request(Fraction(1, 3), 10, 2)], Config()),
     "whole numbers of 64 bits": ([Request(0.0, 40, 2, (1 << 70, 2))], Config(enable_prefix_caching=True)),

@@ -8,6 +8,7 @@ can be read side by side: a change there is a change here, and tests compare the
 
 from __future__ import annotations
 
+import time
 from array import array
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -51,9 +52,10 @@ def serve(
     core    "python": never; "numba": always; "auto": from 10,000 requests on, if numba is installed and they suit it
 
     The first time on a machine numba compiles for some ten seconds, and keeps the result in the cache folder; the first
-    time in a process it takes about half a second. What does not suit it: a temperature above 0, or numbers that might
-    not fit 64 bits. Raises `ValueError` for an unknown core and for "numba" where it is impossible, and whatever the
-    plain models raise.
+    time in a process it takes about half a second (`prepare` does it beforehand). What does not suit it: a temperature
+    above 0, or numbers that might not fit 64 bits.
+
+    Raises `ValueError` for an unknown core and for "numba" where it is impossible, and whatever the plain models raise.
     """
     if core not in CORES:
         raise ValueError(f"core must be 'auto', 'python' or 'numba', not {core!r}")
@@ -71,3 +73,24 @@ def serve(
         if core == "auto":
             return None
         raise ValueError(f"core 'numba' cannot serve this load, and 'python' can: {reason}") from None
+
+
+class Prepared(NamedTuple):
+    """How many CPU seconds it took until the machine code was there, and whether it was only loaded."""
+
+    seconds: float
+    loaded: bool
+
+    def __str__(self):
+        return f"compiled core: {'loaded' if self.loaded else 'compiled'} in {self.seconds:.1f} s of CPU time"
+
+
+def prepare() -> Prepared:
+    """Compile the core, or load it, now rather than in the first large run. Raises `ValueError` without numba."""
+    from ..scheduler import Config  # which imports this module
+
+    begin = time.process_time()
+    serve([Request(0.0, 1, 1)], [Config()], core="numba")
+    from .router import serve as whole
+
+    return Prepared(time.process_time() - begin, bool(whole.stats.cache_hits))

@@ -10,7 +10,6 @@ import random
 import struct
 from array import array
 from collections.abc import Sequence
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy
@@ -60,7 +59,7 @@ def serve(
 
 def _written(requests: Sequence[Request], with_ids: bool):
     """The rows of `Memory.sequences`, and the block ids of all prompts, one after the other."""
-    sequences, ids, offset = numpy.zeros(len(requests), memory.SEQUENCE), bytearray(), 0
+    sequences, ids = numpy.zeros(len(requests), memory.SEQUENCE), bytearray()
     for start in range(0, len(requests), AT_ONCE):
         some, rows = requests[start : start + AT_ONCE], sequences[start : start + AT_ONCE]
         arrivals = [request.arrival for request in some]
@@ -75,11 +74,9 @@ def _written(requests: Sequence[Request], with_ids: bool):
         if with_ids:
             prompts = [request.block_ids or () for request in some]
             lengths = numpy.array(list(map(len, prompts)))
-            rows["ids"], rows["offset"] = lengths, offset + numpy.cumsum(lengths) - lengths
-            packed = list(chain.from_iterable(prompts))
-            offset += len(packed)
+            rows["ids"], rows["offset"] = lengths, len(ids) // 8 + numpy.cumsum(lengths) - lengths
             try:
-                ids += struct.pack(f"{len(packed)}q", *packed)
+                ids += b"".join([struct.pack(f"{len(prompt)}q", *prompt) for prompt in prompts])
             except struct.error:
                 raise Unsuited("its block ids are not whole numbers of 64 bits") from None
     return sequences, numpy.frombuffer(ids, "i8")
