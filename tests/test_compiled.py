@@ -37,10 +37,12 @@ def load(pick):
     at, gap, requests = pick.choice([0.0, 0.0, 20_000.0]), pick.choice([0.0, 0.05, 0.3, 2.0]), []
     for _ in range(pick.randrange(1, 40)):
         at += pick.choice([0.0, pick.random() * gap])
-        prompt, ids = pick.randrange(1, 40 * size), None
+        prompt, ids = pick.randrange(1, 40) * size - pick.choice([0, pick.randrange(size)]), None
         if pick.random() < 0.8:
             base = pick.choice(prefixes)[: pick.randrange(31)]
             ids = (base + tuple(islice(fresh, 40)))[: pick.choice([prompt // size, 5])]
+        if requests and pick.random() < 0.3:  # the same again: its last block is computed again, and kept as a copy
+            prompt, ids = requests[-1].prompt_tokens, requests[-1].block_ids
         requests.append(Request(at, prompt, pick.choice([1, pick.randrange(1, 90)]), ids))
     if pick.random() < 0.3:
         pick.shuffle(requests)
@@ -76,7 +78,7 @@ def test_one_engine_does_the_same_on_random_loads():
         ends.append(plain)
     errors = [end for end in ends if isinstance(end, str)]
     for words in ("more than num_blocks", "must fit into one step", "after a preemption"):
-        assert sum(words in error for error in errors) > 3, words
+        assert sum(words in error for error in errors) >= 2, words
     assert len(errors) < 300
 
 

@@ -51,10 +51,10 @@ def serve(
         configs[worker].check(requests[index], order[index])
     if ended == memory.STUCK:
         raise stuck(order[index], int(sequences["target"][index]), configs[worker].max_num_batched_tokens)
-    if mixed:
-        sequences = sequences[numpy.argsort(order)]
+    results = given.results[numpy.argsort(order)] if mixed else given.results
+    del sequences, ids, given  # by far the larger part
     kinds = {"first_token": "d", "last_token": "d", "scheduled": "d", "cached": "q", "worker": "q"}
-    return Served(*(array(kind, sequences[name].astype(kind).tobytes()) for name, kind in kinds.items()))
+    return Served(*(array(kind, results[name].astype(kind).tobytes()) for name, kind in kinds.items()))
 
 
 def _written(requests: Sequence[Request], with_ids: bool):

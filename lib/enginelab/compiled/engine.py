@@ -29,7 +29,7 @@ def submit(m, e, i):
         m.report[0], m.report[1], m.report[2] = REFUSED, i, e.number
         return
     s.shared = min(s.ids, s.prompt // e.size) if e.caching else 0
-    s.worker, s.target = e.number, s.prompt
+    m.results[i].worker, s.target = e.number, s.prompt
     s.order = s.own = s.after = NONE
     s.done = 0
     if e.first_arrival == NONE:
@@ -226,7 +226,7 @@ def _admit(m, e, i, budget):
         s.own = NONE
     e.free -= -(-(cached + chunk) // e.size) - found - own
     if s.order < 0:
-        s.scheduled, s.cached = seconds(e.now), cached
+        m.results[i].scheduled, m.results[i].cached = seconds(e.now), cached
     s.order = e.admitted
     e.admitted += 1
     e.first_waiting = s.after
@@ -291,7 +291,7 @@ def _give_token(m, e, i):
     s = m.sequences[i]
     s.done += 1
     if s.done == 1:
-        s.first_token = seconds(e.now)
+        m.results[i].first_token = seconds(e.now)
     finish = e.step + s.output - s.done
     if finish == e.step:
         _run_no_more(m, e, i)
@@ -326,7 +326,7 @@ def _finish_decoding(m, e):
 @jit
 def _leave(m, e, i):
     s = m.sequences[i]
-    s.last_token = seconds(e.now)
+    m.results[i].last_token = seconds(e.now)
     computed = s.prompt + s.output - 1
     if e.caching:
         release(m, e, s.last, s.shared, computed // e.size, -(-computed // e.size), False)

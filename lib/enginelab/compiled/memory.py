@@ -2,6 +2,9 @@
 
 `Run`, `_Sequence` and `Engine` of the plain modules become rows of arrays of records, None becomes `NONE`, and a list
 or a dictionary that keeps an order becomes a chain of rows. Times are whole picoseconds in 64 bits.
+
+All functions name alike what they take: `m` is the `Memory`, `e` a row of `ENGINE`, `s` a row of `SEQUENCE` and `i` its
+place, `r` (or a word for what it is) the place of a row of `RUN`.
 """
 
 from __future__ import annotations
@@ -34,10 +37,11 @@ def _record(**names: str) -> numpy.dtype:
 
 SEQUENCE = _record(
     i8="at offset order since finish after last own booked",
-    f8="arrival scheduled first_token last_token",
-    i4="prompt output ids shared cached worker before place done target computed chunk residue"
+    f8="arrival",
+    i4="prompt output ids shared before place done target computed chunk residue"
     " others to_prefill next_prefill next_left",
 )
+RESULT = _record(f8="scheduled first_token last_token", i4="cached worker")
 RUN = _record(i8="offset first ids start end parent users kids before after idle kept original copies next_copy")
 ENGINE = _record(
     i8="number seats budget size chunked caching limited margin holds longest_prompt"
@@ -54,6 +58,7 @@ class Memory(NamedTuple):
     """What all engines share.
 
     sequences  one row a request, in order of arrival
+    results    what became of each: all that stays when the others are gone
     ids        the block ids of all prompts, one after the other; `offset` says where a prompt's begin
     runs       of every cache and of every tree of active prompts; the roots come first
     table      where a run is found by its parent and first id, open addressing
@@ -64,6 +69,7 @@ class Memory(NamedTuple):
     """
 
     sequences: numpy.ndarray
+    results: numpy.ndarray
     ids: numpy.ndarray
     runs: numpy.ndarray
     table: numpy.ndarray
@@ -76,8 +82,6 @@ class Memory(NamedTuple):
 def fresh(sequences, ids, configs: Sequence[Config], room: int):
     """One row of `ENGINE` a config, and fresh `Memory` with `room` for runs beside what every step may need."""
     count, workers = len(sequences), len(configs)
-    for name in ("first_token", "last_token", "scheduled"):
-        sequences[name] = numpy.nan
     engines = numpy.zeros(workers, ENGINE)
     for number, (config, engine) in enumerate(zip(configs, engines, strict=True)):
         limit = PLENTY if config.num_blocks is None else min(config.num_blocks, PLENTY)
@@ -110,6 +114,7 @@ def fresh(sequences, ids, configs: Sequence[Config], room: int):
     spare = numpy.concatenate(([rows - 2 * workers], numpy.arange(rows - 1, 2 * workers - 1, -1))).astype("i8")
     memory = Memory(
         sequences=sequences,
+        results=numpy.full(count, numpy.array((numpy.nan, numpy.nan, numpy.nan, 0, 0), RESULT)),
         ids=ids,
         runs=runs,
         table=numpy.full(1 << (2 * rows - 1).bit_length(), NONE, "i4"),

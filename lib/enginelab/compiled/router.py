@@ -85,20 +85,20 @@ def _catch_up(m, e, now, at):
         advance(m, e, at)
         e.engine_quiet = quiet_until(m, e)
     quiet = e.engine_quiet
-    while e.first_prefill != NONE and m.sequences[e.first_prefill].first_token <= now:
+    while e.first_prefill != NONE and m.results[e.first_prefill].first_token <= now:
         e.prefill_tokens -= m.sequences[e.first_prefill].to_prefill
         e.first_prefill = m.sequences[e.first_prefill].next_prefill
-    if e.first_prefill != NONE and m.sequences[e.first_prefill].first_token < quiet:
-        quiet = m.sequences[e.first_prefill].first_token
-    while e.first_left != NONE and m.sequences[e.first_left].last_token <= now:
+    if e.first_prefill != NONE and m.results[e.first_prefill].first_token < quiet:
+        quiet = m.results[e.first_prefill].first_token
+    while e.first_left != NONE and m.results[e.first_left].last_token <= now:
         s = m.sequences[e.first_left]
         e.first_left = s.next_left
         e.requests -= 1
         e.other_blocks -= s.others
         if s.booked != NONE:
             _remove(m, e, s.booked)
-    if e.first_left != NONE and m.sequences[e.first_left].last_token < quiet:
-        quiet = m.sequences[e.first_left].last_token
+    if e.first_left != NONE and m.results[e.first_left].last_token < quiet:
+        quiet = m.results[e.first_left].last_token
     e.quiet = quiet
 
 
