@@ -140,7 +140,8 @@ def simulate(requests: Iterable[Request], config: Config, token_times: bool = Fa
     token_times  also keep when every single token came, which only plain Python does
     core         "python" or "numba" to insist, see `compiled.serve`; the result is the same
 
-    Raises `ValueError` naming the first request that the engine could never finish. 10,000 requests take about 0.1 s in plain Python.
+    Raises `ValueError` naming the first request that the engine could never finish. 10,000 requests take about 0.1 s
+    in plain Python.
     """
     requests = tuple(requests)
     if token_times and core == "numba":
