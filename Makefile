@@ -3,7 +3,7 @@ PYTHON ?= python3
 BOOK = .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book serve test engines labs fidelity stamp bench clean
+.PHONY: help setup book serve test engines labs fidelity stamp result bench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,13 +26,16 @@ engines: setup ## make the engines' environments, in the cache folder
 	@for lock in labs/envs/*.txt; do PYTHONPATH=lib $(BOOK) -m enginelab.environments $$lock || exit 1; done
 
 labs: setup ## run the labs, and the tests of the course against the real engines
-	@$(BOOK) -m pytest --nbmake --nbmake-timeout=900 labs tests/engines
+	@ENGINELAB_REHEARSE=1 $(BOOK) -m pytest --nbmake --nbmake-timeout=900 labs tests/engines
 
 fidelity: setup ## compare the engine model with the real schedulers, in full
 	@$(BOOK) tests/engines/vllm_fidelity.py && $(BOOK) tests/engines/dynamo_fidelity.py
 
 stamp: setup ## run the labs and keep their outputs, stamped, for the book
 	@$(BOOK) labs/execute.py labs/*.ipynb
+
+result: setup ## run one lab, LAB=labs/01_vllm.ipynb, and add what it measured here to labs/results
+	@$(BOOK) labs/execute.py --result-only $(LAB)
 
 bench: setup ## measure the library's speed, as ratios in one run
 	@for program in bench/*.py; do $(BOOK) $$program || exit 1; done

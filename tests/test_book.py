@@ -244,13 +244,19 @@ def test_a_fault_outside_the_cells_fails_the_build_as_often_as_it_is_built(book)
 # --- the library's order ------------------------------------------------------------------------------------------
 
 LAYERS = {
-    "facts": {*"workload trace hardware engines commands flags table fidelity".split()},
-    "models": {
-        *"batching roofline kvcache step_time engine scheduler calibration".split(),
-        *"routing router kvrouter prefix_tree disaggregation".split(),
-        *"planner scaling engine_profile forecast autoscaling traffic break_even choosing compiled".split(),
+    "facts": {
+        *"workload trace hardware engines commands flags table fidelity machines needs results".split(),
+        *"dynamo_flags deployment deployment_schema trtllm_reference trtllm".split(),
     },
-    "runs": {*"environments preflight server supervisor logs client load sweep kept progress".split()},
+    "models": {
+        *"batching roofline speculation kvcache step_time engine scheduler calibration mocker".split(),
+        *"routing router kvrouter prefix_tree disaggregation".split(),
+        *"planner scaling engine_profile forecast autoscaling traffic break_even choosing verdicts compiled".split(),
+    },
+    "runs": {
+        *"environments inspection preflight logs supervisor supervised server client native generators load".split(),
+        *"trtllm_server dynamo_service listening sweep kept progress".split(),
+    },
     "pictures": {"plot"},
 }
 ENGINES = {"torch", "vllm", "sglang", "tensorrt_llm", "IPython"}

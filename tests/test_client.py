@@ -135,7 +135,29 @@ def test_control_characters_do_not_reach_the_terminal():
         assert ask(url).text == "a�[2Jb�\nc"
 
 
+DYNAMO = {"worker_id": {"decode_worker_id": 2**63 + 1}}  # in every piece of Dynamo 1.6.1; timing comes with the last
+
+
+def test_what_dynamo_adds_is_asked_for_and_kept():
+    asked = []
+
+    def reply(handler):
+        asked.append(body_of(handler))
+        choice = {"text": "a", "finish_reason": None}
+        last = {"choices": [choice | {"finish_reason": "length"}], "nvext": DYNAMO | {"timing": {"kv_hit_rate": 0.5}}}
+        send(handler, event({"choices": [choice], "nvext": DYNAMO}) + event(last) + ENDING)
+
+    wanted = {"nvext": {"extra_fields": ["worker_id", "timing"]}}
+    with stand_in(reply) as url:
+        one = ask(url, extra_body=wanted)
+        [other] = client.ask_all(url, ["count"], [3], model="m", extra_body=wanted)
+    assert one.nvext == other.nvext == DYNAMO | {"timing": {"kv_hit_rate": 0.5}}
+    assert [body["nvext"] for body in asked] == [wanted["nvext"]] * 2
+    assert [body["ignore_eos"] for body in asked] == [False, True]
+
+
 FAULTS = {
+    "nvext of another kind": (lambda h: send(h, event({"choices": [], "nvext": 7})), "no proper answer"),
     "not JSON": (lambda h: send(h, event(b"<html>hello")), "no proper answer"),
     "JSON of another kind": (lambda h: send(h, event([1, 2, 3])), "no proper answer"),
     "choices of another kind": (lambda h: send(h, event({"choices": 7})), "no proper answer"),
@@ -262,6 +284,40 @@ def test_ask_all_holds_the_engine_until_every_request_is_in():
     assert [answer.text for answer in answers] == ["a!", "b!", "c!"]
 
 
+def test_ask_all_does_not_wait_for_the_headers_of_an_engine_that_holds_them_back():
+    """SGLang sends them with the first token: here only once all three requests are there."""
+    order, everyone = [], threading.Barrier(3, timeout=10)
+
+    def reply(handler):
+        order.append(body_of(handler)["prompt"])
+        everyone.wait()
+        send(handler, WHOLE)
+
+    with stand_in(reply) as url:
+        answers = client.ask_all(url, ["a", "b", "c"], [3, 3, 3], model="m")
+    assert order == ["a", "b", "c"] and len(answers) == 3
+
+
+def test_ask_all_in_turn_sends_each_after_the_first_token_of_the_one_before_and_all_go_on_together():
+    order, last = [], threading.Event()
+
+    def reply(handler):
+        prompt = body_of(handler)["prompt"]
+        order.append(f"{prompt} came")
+        send(handler, b"")
+        order.append(f"{prompt} begins")
+        handler.wfile.write(piece("token"))
+        if prompt == [3]:
+            last.set()
+        assert last.wait(10)
+        handler.wfile.write(piece("!", "length") + ENDING)
+
+    with stand_in(reply) as url:
+        answers = client.ask_all(url, [[1], [2], [3]], [2, 2, 2], model="m", in_turn=True)
+    assert order == [f"[{number}] {event}" for number in (1, 2, 3) for event in ("came", "begins")]
+    assert [answer.text for answer in answers] == ["token!"] * 3
+
+
 def test_ask_all_lets_go_when_a_request_fails():
     paths = []
 
@@ -310,9 +366,40 @@ def test_a_page_that_is_not_metrics(page, status, sentence):
             client.metrics(url)
 
 
-def test_version_is_the_engines_own_word():
-    with stand_in(lambda handler: send(handler, b'{"version": "0.32.0+cpu"}', kind="application/json")) as url:
-        assert client.version(url) == "0.32.0+cpu"
+# What each engine answered on 1 December 2026, cut to the essential; a page that is not here is a 404.
+VERSIONS = {
+    "vLLM": ({"/version": {"version": "0.32.0+cpu"}}, "0.32.0+cpu"),
+    "SGLang": ({"/server_info": {"api_key": None, "version": "0.5.14"}, "/openapi.json": {"info": {}}}, "0.5.14"),
+    "Dynamo": ({"/openapi.json": {"info": {"title": "NVIDIA Dynamo OpenAI Frontend", "version": "1.6.1"}}}, "1.6.1"),
+}
+
+
+@contextmanager
+def pages(known):
+    def reply(handler):
+        found = handler.path in known
+        send(handler, json.dumps(known.get(handler.path)).encode(), 200 if found else 404, "application/json")
+
+    with stand_in(reply) as url:
+        yield url
+
+
+@pytest.mark.parametrize("engine", VERSIONS)
+def test_version_is_the_engines_own_word(engine):
+    known, version = VERSIONS[engine]
+    with pages(known) as url:
+        assert client.version(url) == version
+
+
+def test_the_version_of_a_web_framework_is_not_the_engines():
+    with pages({"/openapi.json": {"info": {"title": "FastAPI", "version": "0.1.0"}}}) as url:
+        with pytest.raises(ClientError, match="/openapi.json page holds no version"):
+            client.version(url)
+
+
+def test_no_page_with_a_version():
+    with pages({}) as url, pytest.raises(ClientError, match="No page tells the engine's version"):
+        client.version(url)
 
 
 @pytest.mark.parametrize("page", [b"", b"[]", b"{}", b'{"version": 3}', b"0.32.0"])

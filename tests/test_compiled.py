@@ -55,7 +55,9 @@ def load(pick):
         block_size=size,
         enable_prefix_caching=pick.random() < 0.7,
         enable_chunked_prefill=chunked,
-        step_time=pick.choice([StepTime(), StepTime(compute_per_token=1e-3), StepTime(1e-9, 1e-4, 0, 1e-5)]),
+        step_time=pick.choice(
+            [StepTime(), StepTime(compute_per_token=1e-3), StepTime(1e-9, 1e-4, 0, 1e-5, prefilling=0.07)]
+        ),
     )
 
 

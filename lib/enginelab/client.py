@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 import time
+import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NoReturn
 
 import openai
@@ -25,6 +27,9 @@ from .server import Server
 
 LARGEST_REPLY = 64 * 2**20
 SILENCE = 60.0
+TAKEN_IN = 0.025  # seconds within which an engine has a request, if it does not say so by its headers
+# Seen in vLLM 0.32.0 and TensorRT-LLM, SGLang 0.5.14, Dynamo 1.6.1, 1 December 2026.
+VERSION_PAGES = ("/version", "/server_info", "/openapi.json")
 
 
 class ClientError(RuntimeError):
@@ -36,8 +41,9 @@ class Answer:
     """One streamed answer.
 
     text; prompt_tokens, output_tokens, cached_tokens: as the engine counted them (cached: found in its prefix cache,
-    None if it does not say); chunk_times: seconds from sending until each piece of the answer came. A piece is one
-    token, unless the engine or the network was quicker than the reader: then it is several.
+    None if it does not say, which is also how SGLang says none); chunk_times: seconds from sending until each piece
+    of the answer came. A piece is one token, unless the engine or the network was quicker than the reader: then it is
+    several. nvext: what Dynamo adds when `extra_body` asks for it, the last word on each entry; else empty.
     """
 
     text: str
@@ -45,6 +51,7 @@ class Answer:
     output_tokens: int
     cached_tokens: int | None
     chunk_times: tuple[float, ...]
+    nvext: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def ttft(self) -> float:
@@ -60,54 +67,75 @@ class Answer:
 
 def ask(
     engine: Server | str,
-    prompt: str,
+    prompt: str | Sequence[int],
     *,
     model: str,
     max_tokens: int = 64,
     ignore_eos: bool = False,
     show: bool = False,
+    extra_body: Mapping[str, object] | None = None,
     deadline: float = 300.0,
 ) -> Answer:
     """Ask `engine` (a running `Server`, or a URL) to continue `prompt`, greedily, and stream its answer.
 
-    model: the name under which the engine serves it; ignore_eos: go on to max_tokens whatever the model says;
-    show: print the answer as it comes; deadline: seconds for the whole answer.
+    prompt: text, or the ids of its tokens; model: the name under which the engine serves it; ignore_eos: go on to
+    max_tokens whatever the model says; show: print the answer as it comes; extra_body: more for the request, such as
+    Dynamo's {"nvext": {"extra_fields": ["worker_id", "timing"]}}; deadline: seconds for the whole answer.
 
     Raises `ClientError` if no whole answer came, and `ServerError`, with the log, if the engine has died.
     """
     with _connected(engine, deadline) as client:
-        stream = _Stream(client, prompt, model, max_tokens, ignore_eos)
-        return stream.read(show)
+        return _Stream(client, prompt, model, max_tokens, ignore_eos, extra_body).read(show)
 
 
 def ask_all(
     engine: Server | str,
-    prompts: Sequence[str],
+    prompts: Sequence[str | Sequence[int]],
     max_tokens: Sequence[int],
     *,
     model: str,
     hold: bool = False,
+    in_turn: bool = False,
+    extra_body: Mapping[str, object] | None = None,
     deadline: float = 300.0,
 ) -> list[Answer]:
     """Ask all `prompts` at once, prompt i for exactly max_tokens[i] tokens; answers in the order of the prompts.
 
-    The requests go out one after the other, so the engine may begin the first before it has the last. With `hold`
-    the engine's scheduler is stopped until all are in, so that all can enter in the same step. That takes vLLM's
-    development endpoints /pause and /resume (VLLM_SERVER_DEV_MODE=1), which are not for production.
+    The requests go out one after the other, each when the engine has taken in the one before, so it may begin the
+    first before it has the last. With `hold` the engine's scheduler is stopped until all are in, so that all can enter
+    in the same step. That takes vLLM's development endpoints /pause and /resume (VLLM_SERVER_DEV_MODE=1), which are
+    not for production. With `in_turn` each goes out once the one before has had its first token, and all of them go on
+    together. extra_body: more for each request.
 
     Raises as `ask` does.
     """
-    with _connected(engine, deadline) as client, ExitStack() as door:
+
+    def answer(prompt: str | Sequence[int], limit: int, taken: threading.Event) -> Answer:
+        try:
+            stream = _Stream(client, prompt, model, limit, True, extra_body)
+            if in_turn:
+                return stream.read(began=taken.set)
+        finally:
+            taken.set()
+        return stream.read()
+
+    # The pool is left last: what goes wrong ends the connections first, so no thread waits for an answer in vain.
+    with (
+        ThreadPoolExecutor(max(1, len(prompts))) as senders,
+        _connected(engine, deadline) as client,
+        ExitStack() as door,
+    ):
         if hold:
             _page(engine, "POST", "/pause?mode=keep")
             door.callback(_page, engine, "POST", "/resume")
-        # The headers of a streamed answer come once the engine has taken the request in: that keeps the order.
-        streams = [
-            _Stream(client, prompt, model, limit, True) for prompt, limit in zip(prompts, max_tokens, strict=True)
-        ]
+        answers = []
+        for prompt, limit in zip(prompts, max_tokens, strict=True):
+            taken = threading.Event()
+            answers.append(senders.submit(answer, prompt, limit, taken))
+            # vLLM sends the headers of a streamed answer once it has the request, SGLang only with the first token.
+            taken.wait(deadline if hold or in_turn else TAKEN_IN)
         door.close()
-        with ThreadPoolExecutor(max(1, len(streams))) as readers:
-            return list(readers.map(_Stream.read, streams))
+        return [answer.result() for answer in answers]
 
 
 def metrics(engine: Server | str) -> dict[str, float]:
@@ -131,20 +159,46 @@ def metrics(engine: Server | str) -> dict[str, float]:
 
 
 def version(engine: Server | str) -> str:
-    """The engine's own version (GET /version, as vLLM and TensorRT-LLM have it).
+    """The engine's own version: of vLLM and TensorRT-LLM from GET /version, SGLang /server_info, Dynamo /openapi.json.
 
-    Raises `ClientError` for a page that holds none, and `ServerError` if the engine has died.
+    Raises `ClientError` if there is none on the first of these pages that it has, and `ServerError` if it has died.
     """
+    for path in VERSION_PAGES:
+        page = _page(engine, "GET", path, may_lack=True)
+        if page is None:
+            continue
+        try:
+            told = json.loads(page)
+            # Every FastAPI server has an /openapi.json, with a version that is not the engine's.
+            if path == "/openapi.json" and "Dynamo" in told["info"]["title"]:
+                told = told["info"]
+            return readable(told["version"])[:40]
+        except (ValueError, TypeError, KeyError) as error:
+            _fail(engine, f"The engine's {path} page holds no version", error)
+    raise ClientError(f"No page tells the engine's version ({', '.join(VERSION_PAGES)}): is this an engine's port?")
+
+
+def post(engine: Server | str, path: str, body: Mapping[str, object]) -> object:
+    """What one of the engine's own endpoints answers to the JSON object `body`, decoded if it is JSON, else as text.
+
+    Raises `ClientError` if there is no answer or an error status, `ServerError` if the engine has died.
+    """
+    text = _page(engine, "POST", path, body=body)
     try:
-        return readable(json.loads(_page(engine, "GET", "/version"))["version"])[:40]
-    except (ValueError, TypeError, KeyError) as error:
-        _fail(engine, "The engine's /version page holds no version", error)
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def page(engine: Server | str, path: str) -> str:
+    """The body of the engine's page at `path` (GET). Raises as `ask` does."""
+    return _page(engine, "GET", path)
 
 
 class _Stream:
     """One request that has been sent, and whose answer is still to be read."""
 
-    def __init__(self, client: openai.OpenAI, prompt: str, model: str, max_tokens: int, ignore_eos: bool):
+    def __init__(self, client: openai.OpenAI, prompt, model: str, max_tokens: int, ignore_eos: bool, extra_body):
         self._sent = time.perf_counter()
         self._chunks = client.completions.create(
             model=model,
@@ -153,16 +207,19 @@ class _Stream:
             temperature=0,
             stream=True,
             stream_options={"include_usage": True},
-            extra_body={"ignore_eos": ignore_eos},
+            extra_body={"ignore_eos": ignore_eos, **(extra_body or {})},
         )
 
-    def read(self, show: bool = False) -> Answer:
-        """Wait for the whole answer."""
-        text, times, usage, finished = [], [], None, False
+    def read(self, show: bool = False, began: Callable[[], None] = lambda: None) -> Answer:
+        """Wait for the whole answer; `began` is called once its first piece has come."""
+        text, times, usage, nvext, finished = [], [], None, {}, False
         for chunk in self._chunks:
             usage = getattr(chunk, "usage", None) or usage
+            nvext |= getattr(chunk, "nvext", None) or {}
             for choice in chunk.choices:
                 times.append(time.perf_counter() - self._sent)
+                if len(times) == 1:
+                    began()
                 text.append(readable(choice.text))
                 finished = finished or choice.finish_reason is not None
                 if show:
@@ -172,7 +229,8 @@ class _Stream:
         if not finished or usage is None:
             raise ClientError(f"The answer broke off after {len(times)} pieces: the engine may have died.")
         cached = getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", None)
-        return Answer("".join(text), int(usage.prompt_tokens), int(usage.completion_tokens), cached, tuple(times))
+        counts = int(usage.prompt_tokens), int(usage.completion_tokens), cached
+        return Answer("".join(text), *counts, tuple(times), nvext)
 
 
 def readable(text: str) -> str:
@@ -218,9 +276,10 @@ def _connected(engine: Server | str, deadline: float) -> Iterator[openai.OpenAI]
         _fail(engine, "The engine gave no proper answer", error)
 
 
-def _page(engine: Server | str, method: str, path: str) -> str:
-    """The body of one of the engine's small pages."""
-    request = urllib.request.Request(_url(engine) + path, method=method)
+def _page(engine: Server | str, method: str, path: str, may_lack: bool = False, body: object = None) -> str | None:
+    """The body of one of the engine's small pages; None for one that it may lack, and does. `body` is sent as JSON."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(_url(engine) + path, data, {"Content-Type": "application/json"}, method=method)
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(request, timeout=SILENCE) as reply:
@@ -229,6 +288,8 @@ def _page(engine: Server | str, method: str, path: str) -> str:
             raise ClientError(f"{method} {path} brought more than {LARGEST_REPLY >> 20} MiB: this is not its answer.")
         return body.decode()
     except Exception as error:
+        if may_lack and isinstance(error, urllib.error.HTTPError) and error.code == 404:
+            return None
         _fail(engine, f"{method} {path} failed", error)
 
 

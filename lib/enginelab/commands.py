@@ -10,9 +10,12 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .flags import DIALECTS, Dialect
+from . import dynamo_flags
+from .flags import DIALECTS as ENGINES
+from .flags import Dialect
 from .table import Table
 
+DIALECTS = (*ENGINES, *dynamo_flags.DIALECTS)
 VARIABLE = re.compile(r"\$\{[A-Z_][A-Z0-9_]*\}")
 
 
@@ -30,7 +33,7 @@ class Flag:
 class Command:
     """One launch command.
 
-    engine      "vLLM", "SGLang" or "TensorRT-LLM"
+    engine      "vLLM", "SGLang", "TensorRT-LLM" or "Dynamo"
     version     the engine's version that the flags were checked against
     program     the words before everything else
     positional  the model, where the engine takes it without a flag
@@ -110,7 +113,7 @@ def parse(command: str | Sequence[str]) -> Command:
             raise ValueError(f"{name} is given twice")
         flags.append(Flag(name, value, fact.says, fact.changed))
     result = Command(dialect.engine, dialect.version, program, model, tuple(flags))
-    if not result.model:
+    if dialect.names_model and not result.model:
         raise ValueError(f"the command names no model for {dialect.engine} to serve")
     return result
 

@@ -32,13 +32,14 @@ class Fact(NamedTuple):
 
 @dataclass(frozen=True)
 class Dialect:
-    """How one engine is launched: the words before the flags, where the model goes, and the flags."""
+    """How one engine is launched: the words before the flags, where the model goes (if it has one), and the flags."""
 
     engine: str
     version: str
     programs: tuple[tuple[str, ...], ...]
     model_is_positional: bool
     facts: tuple[Fact, ...]
+    names_model: bool = True
 
     def fact(self, name: str) -> Fact:
         """The flag called `name`, by any of its spellings; `ValueError` if the course knows no such flag."""
@@ -114,13 +115,21 @@ SGLANG = Dialect(
         Fact("--max-prefill-tokens", "Most prompt tokens in one prefill batch."),
         Fact("--chunked-prefill-size", "Most tokens in one chunk of a long prompt; -1 switches chunking off."),
         Fact("--mem-fraction-static", "Share of the GPU's memory for weights and KV cache together."),
-        Fact("--page-size", "Tokens in one KV page."),
+        Fact("--max-total-tokens", "Most tokens in the KV cache, where its share of the memory would hold more."),
+        Fact("--page-size", "Tokens in one KV page; the radix cache shares whole pages. 1 by default."),
         Fact("--kv-cache-dtype", "Number format of the KV cache."),
         Fact("--quantization", "How the weights are quantized, where the checkpoint does not say so itself."),
         Fact("--speculative-algorithm", "Speculative decoding by this algorithm: EAGLE, EAGLE3, NEXTN, NGRAM, …"),
         Fact("--speculative-num-steps", "How many steps the draft runs ahead."),
         Fact("--speculative-eagle-topk", "How many candidates the draft keeps at each step."),
         Fact("--speculative-num-draft-tokens", "How many draft tokens the large model checks at once."),
+        Fact(
+            "--speculative-draft-model-path",
+            "The draft model, where the served model does not bring one along.",
+            aliases=("--speculative-draft-model",),
+        ),
+        Fact("--attention-backend", "Which kernels compute attention; found out by itself when not given."),
+        Fact("--disable-overlap-schedule", "Plan a step only when the one before is done, not while it runs.", False),
         Fact("--disable-radix-cache", "Switch prefix caching off. The radix cache is on by default.", False),
         Fact(
             "--tp-size",
@@ -134,6 +143,8 @@ SGLANG = Dialect(
         Fact("--disaggregation-mode", "Serve only prefill or only decode."),
         Fact("--trust-remote-code", "Allow Python code from the model's repository to run.", False),
         Fact("--enable-metrics", "Offer /metrics for Prometheus.", False),
+        Fact("--enable-cache-report", "Say in each answer how many prompt tokens were found in the cache.", False),
+        Fact("--decode-log-interval", "Decode steps between two lines of the log, 40 by default."),
     ),
 )
 
@@ -164,19 +175,27 @@ TENSORRT_LLM = Dialect(
             "--tensor_parallel_size",
             "Split each layer over this many GPUs.",
             aliases=("--tp_size",),
-            changed="`--tp_size` is an alias.",
+            changed="`--tp_size` is another name, and the only one up to autumn 2025.",
         ),
         Fact("--pipeline_parallel_size", "Split the stack of layers over this many stages.", aliases=("--pp_size",)),
         Fact(
             "--moe_expert_parallel_size",
             "Spread the experts over this many GPUs.",
             aliases=("--ep_size",),
-            changed="`--ep_size` is an alias.",
+            changed="`--ep_size` is another name, and the only one up to autumn 2025.",
         ),
-        Fact("--kv_cache_dtype", "Number format of the KV cache: auto, fp8, nvfp4."),
+        Fact(
+            "--kv_cache_dtype",
+            "Number format of the KV cache: auto, fp8, nvfp4.",
+            changed="Since 1.3.0rc7 (March 2026); before, write `dtype` below `kv_cache_config` in the YAML.",
+        ),
         Fact("--enable_chunked_prefill", "Split long prompts over several steps so that decode goes on.", False),
         Fact("--trust_remote_code", "Allow Python code from the model's repository to run.", False),
-        Fact("--served_model_name", "The name that clients use in requests."),
+        Fact(
+            "--served_model_name",
+            "The name that clients use in requests.",
+            changed="Since 1.3.0rc7 (March 2026); before, they use the model's own name.",
+        ),
         Fact(
             "--config",
             "A YAML file with every further option.",

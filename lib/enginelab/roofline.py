@@ -51,14 +51,17 @@ class Step(NamedTuple):
         return self.tokens / self.time
 
 
-def decode_step(model: Model, gpu: Gpu, batch: int, context: int = 0) -> Step:
+def decode_step(model: Model, gpu: Gpu, batch: int, context: int = 0, new_tokens: int = 1) -> Step:
     """One decode step of `batch` sequences, each with `context` tokens in its KV cache: one new token each.
+
+    With `new_tokens` above 1 each sequence computes several, as where a draft is checked: more arithmetic, while the
+    weights and the KV caches are still read once.
 
     For a mixture of experts all weights are counted as read, which holds for batches large enough to touch every
     expert and overstates small ones.
     """
     batch, context = whole("batch", batch, least=1), whole("context", context)
-    return _step(model, gpu, batch, batch * context)
+    return _step(model, gpu, batch * whole("new_tokens", new_tokens, least=1), batch * context)
 
 
 def prefill_step(model: Model, gpu: Gpu, prompt: int) -> Step:

@@ -115,9 +115,9 @@ def _check(sequences, configs: Sequence[Config]) -> None:
         raise Unsuited("its tokens are too many")
     for config in configs:
         seats = min(config.max_num_seqs, count)
-        fixed, per_prefill_token, per_sequence, per_kv_token, per_token = config.step_time.coefficients
+        fixed, per_prefill_token, per_sequence, per_kv_token, prefilling, per_token = config.step_time.coefficients
         tokens = min(config.max_num_batched_tokens, seats * longest)
-        step = fixed + per_prefill_token * tokens + per_sequence * seats + per_kv_token * seats * longest
+        step = fixed + prefilling + per_prefill_token * tokens + per_sequence * seats + per_kv_token * seats * longest
         if (step + per_token * (tokens + seats)) * longest > memory.LONGEST:
             raise Unsuited("its steps are too long")
         if len(configs) * max(seats, config.block_size) > 1 << 20:

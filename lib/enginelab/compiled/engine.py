@@ -183,6 +183,8 @@ def _mixed_step(m, e):
             m.report[0], m.report[1], m.report[2] = STUCK, e.first_waiting, e.number
         return
     time = e.fixed + e.per_prefill_token * tokens + e.per_sequence * decoding + e.per_kv_token * context
+    if tokens:
+        time += e.per_prefill_step
     if e.per_token and time < e.per_token * (tokens + decoding):
         time = e.per_token * (tokens + decoding)
     e.now += time

@@ -45,7 +45,7 @@ RESULT = _record(f8="scheduled first_token last_token", i4="cached worker")
 RUN = _record(i8="offset first ids start end parent users kids before after idle kept original copies next_copy")
 ENGINE = _record(
     i8="number seats budget size chunked caching limited margin holds longest_prompt"
-    " fixed per_prefill_token per_sequence per_kv_token per_token"
+    " fixed per_prefill_token per_sequence per_kv_token per_prefill_step per_token"
     " free cached first_idle last_idle root look admitted now step context running prefilling finishing next_finish"
     " first_arrival last_arrival first_waiting last_waiting first_running last_running"
     " requests prefill_tokens other_blocks active_blocks prompts first_prefill last_prefill first_left last_left"
@@ -86,7 +86,7 @@ def fresh(sequences, ids, configs: Sequence[Config], room: int):
     for number, (config, engine) in enumerate(zip(configs, engines, strict=True)):
         limit = PLENTY if config.num_blocks is None else min(config.num_blocks, PLENTY)
         seats, budget = min(config.max_num_seqs, count), min(config.max_num_batched_tokens, PLENTY)
-        step = ("fixed", "per_prefill_token", "per_sequence", "per_kv_token", "per_token")
+        step = ("fixed", "per_prefill_token", "per_sequence", "per_kv_token", "per_prefill_step", "per_token")
         row = dict(zip(step, config.step_time.coefficients, strict=True)) | {
             "number": number,
             "seats": seats,
