@@ -298,6 +298,26 @@ def test_ask_all_does_not_wait_for_the_headers_of_an_engine_that_holds_them_back
     assert order == ["a", "b", "c"] and len(answers) == 3
 
 
+def test_ask_all_in_turn_sends_each_after_the_first_token_of_the_one_before_and_all_go_on_together():
+    order, last = [], threading.Event()
+
+    def reply(handler):
+        prompt = body_of(handler)["prompt"]
+        order.append(f"{prompt} came")
+        send(handler, b"")
+        order.append(f"{prompt} begins")
+        handler.wfile.write(piece("token"))
+        if prompt == [3]:
+            last.set()
+        assert last.wait(10)
+        handler.wfile.write(piece("!", "length") + ENDING)
+
+    with stand_in(reply) as url:
+        answers = client.ask_all(url, [[1], [2], [3]], [2, 2, 2], model="m", in_turn=True)
+    assert order == [f"[{number}] {event}" for number in (1, 2, 3) for event in ("came", "begins")]
+    assert [answer.text for answer in answers] == ["token!"] * 3
+
+
 def test_ask_all_lets_go_when_a_request_fails():
     paths = []
 

@@ -22,6 +22,7 @@ def same(text: str) -> str:
         ("INFO:     Waiting for application startup.", "Waiting for application startup."),
         ("Loading weights\nW1201 11:16:12.139 24 torch/triton.py:53] Triton not available", "Loading weights"),
         ("Loading weights\n(EngineCore pid=7) WARNING 12-01 10:00:00 [a.py:1] slow", "Loading weights"),
+        ("Loading weights\n…/a.py:223: UserWarning: no Triton\n  warnings.warn(", "Loading weights"),
         ("x" * 200, "x" * 99 + "…"),
         ("Loading:  10%\rLoading: 100%\r", "Loading: 100%"),
         ("\x1b[32mready\x1b[0m\x07", "ready"),

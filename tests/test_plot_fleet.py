@@ -29,6 +29,9 @@ def test_the_router_turns_where_the_cold_worker_gets_cheaper():
     lines = {line.get_label(): list(line.get_ydata()) for line in ax.lines}
     assert lines["has the prefix"] == warm and lines["has nothing"] == cold
     assert ax.get_title(loc="left") == "From 2 requests on, the cold worker is cheaper"
+    seen = fleet.router_flip(busy, warm, cold, [(0, warm[0]), (2, cold[2])]).lines
+    [real] = [line for line in seen if line.get_label() == "where the real router sent it"]
+    assert list(zip(real.get_xdata(), real.get_ydata(), strict=True)) == [(0, warm[0]), (2, cold[2])]
     always = fleet.router_flip(busy, [1] * 6, [2] * 6)
     assert always.get_title(loc="left") == "The worker with the prefix is always cheaper"
 

@@ -44,7 +44,7 @@ def random_case(seed):
     budget = draw.choice([draw.randint(1, 20), draw.randint(20, 200), 2048])
     if not chunked:
         budget = max(budget, *(r.prompt_tokens + r.output_tokens for r in requests))
-    choices = ([0.01, 0.001], [0, 1e-4], [0, 1e-4], [0, 1e-7, 1e-5], [0, 0, 1e-3])
+    choices = ([0.01, 0.001], [0, 1e-4], [0, 1e-4], [0, 1e-7, 1e-5], [0, 0, 1e-3], [0, 0, 5e-3])
     step_time = StepTime(*map(draw.choice, choices))
     return requests, Config(draw.choice([1, 4, 256]), budget, blocks, size, draw.random() < 0.6, chunked, step_time)
 

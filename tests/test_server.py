@@ -386,3 +386,82 @@ def test_progress_is_sparing():
 def test_free_port_is_free():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", server.free_port()))
+
+
+# A program of a service that has no port: it says that it is there, and runs until told to stop.
+PART = "print('part begins', flush=True); import signal; signal.pause()"
+
+
+def part(place, code: str = PART) -> list[str]:
+    return [sys.executable, "-c", code, str(place.program)]
+
+
+def test_all_parts_of_a_service_run_and_stop_together(place):
+    with place.running(parts={"one": part(place), "two": part(place)}) as engine:
+        assert len(place.processes()) == 6  # three programs, each with its supervisor
+        assert set(engine.parts) == {"one", "two"} and {*engine.parts.values(), engine.pid} < set(place.processes())
+        for name in ("one", "two"):
+            log = place.log.with_name(f"engine-{name}.log")
+            wait_for(log.read_text, 10)
+            assert log.read_text() == "part begins\n"
+        engine.check()
+    place.assert_clean()
+
+
+def test_parts_are_stopped_at_once_not_in_turn(place):
+    stubborn = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('here', flush=True); signal.pause()"
+    parts = {name: part(place, stubborn) for name in ("one", "two", "three")}
+    with place.running(parts=parts, grace=1.5):
+        for name in parts:
+            wait_for(place.log.with_name(f"engine-{name}.log").read_text, 10)
+        began = time.monotonic()
+    assert time.monotonic() - began < 2 * 1.5
+    place.assert_clean()
+
+
+def test_the_death_of_a_part_is_told_with_its_log(place):
+    dying = "print('ValueError: the worker gave up', flush=True); import os; os._exit(3)"
+    with pytest.raises(server.ServerError) as caught, place.running(NEVER, parts={"worker": part(place, dying)}):
+        pass
+    message = str(caught.value)
+    assert message.startswith("worker died") and "exit status 3" in message and "the worker gave up" in message
+    place.assert_clean()
+
+
+def test_a_part_that_dies_later_explains_the_failure_of_the_body(place):
+    parts = {"worker": part(place)}
+    with pytest.raises(server.ServerError, match=r"worker died .* \(killed by SIGKILL") as caught:
+        with place.running(parts=parts, ready=lambda url: len(place.processes()) == 4) as engine:
+            worker = engine.parts["worker"]
+            os.kill(worker, signal.SIGKILL)
+            wait_for(lambda: worker not in place.processes(), 10)
+            raise ConnectionError(f"no answer from {engine.url}")
+    assert isinstance(caught.value.__cause__, ConnectionError)
+    place.assert_clean()
+
+
+def test_a_service_is_ready_when_it_says_so(place):
+    asked = []
+    with place.running(ready=lambda url: asked.append(url) or len(asked) == 3) as engine:
+        assert asked == [engine.url] * 3
+
+
+def test_a_service_that_is_never_ready_fails_at_its_deadline(place):
+    with pytest.raises(server.ServerError, match="was not healthy within 1 s"):
+        with place.running(ready=lambda url: False, deadline=1.0):
+            pass
+    place.assert_clean()
+
+
+def test_a_part_must_not_listen_beyond_this_machine(place):
+    with pytest.raises(ValueError, match="--host 0.0.0.0"):
+        with place.running(parts={"worker": [*part(place), "--host", "0.0.0.0"]}):
+            pass
+    assert not place.log.exists()
+
+
+def test_a_part_that_is_missing_is_named_before_anything_starts(place):
+    with pytest.raises(server.ServerError, match="no-such-program was not found"):
+        with place.running(parts={"worker": ["no-such-program"]}):
+            pass
+    assert not place.log.exists()

@@ -40,7 +40,13 @@ def test_the_clock_never_starts_before_an_arrival():
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("fixed", 0), ("per_prefill_token", -1e-9), ("per_kv_token", math.nan), ("compute_per_token", "1")],
+    [
+        ("fixed", 0),
+        ("per_prefill_token", -1e-9),
+        ("per_kv_token", math.nan),
+        ("compute_per_token", "1"),
+        ("prefilling", -1),
+    ],
 )
 def test_an_impossible_coefficient_is_named(name, value):
     with pytest.raises(ValueError, match=name):

@@ -13,7 +13,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -67,7 +67,7 @@ class Answer:
 
 def ask(
     engine: Server | str,
-    prompt: str,
+    prompt: str | Sequence[int],
     *,
     model: str,
     max_tokens: int = 64,
@@ -78,9 +78,9 @@ def ask(
 ) -> Answer:
     """Ask `engine` (a running `Server`, or a URL) to continue `prompt`, greedily, and stream its answer.
 
-    model: the name under which the engine serves it; ignore_eos: go on to max_tokens whatever the model says;
-    show: print the answer as it comes; extra_body: more for the request, such as Dynamo's
-    {"nvext": {"extra_fields": ["worker_id", "timing"]}}; deadline: seconds for the whole answer.
+    prompt: text, or the ids of its tokens; model: the name under which the engine serves it; ignore_eos: go on to
+    max_tokens whatever the model says; show: print the answer as it comes; extra_body: more for the request, such as
+    Dynamo's {"nvext": {"extra_fields": ["worker_id", "timing"]}}; deadline: seconds for the whole answer.
 
     Raises `ClientError` if no whole answer came, and `ServerError`, with the log, if the engine has died.
     """
@@ -90,11 +90,12 @@ def ask(
 
 def ask_all(
     engine: Server | str,
-    prompts: Sequence[str],
+    prompts: Sequence[str | Sequence[int]],
     max_tokens: Sequence[int],
     *,
     model: str,
     hold: bool = False,
+    in_turn: bool = False,
     extra_body: Mapping[str, object] | None = None,
     deadline: float = 300.0,
 ) -> list[Answer]:
@@ -103,14 +104,17 @@ def ask_all(
     The requests go out one after the other, each when the engine has taken in the one before, so it may begin the
     first before it has the last. With `hold` the engine's scheduler is stopped until all are in, so that all can enter
     in the same step. That takes vLLM's development endpoints /pause and /resume (VLLM_SERVER_DEV_MODE=1), which are
-    not for production. extra_body: more for each request.
+    not for production. With `in_turn` each goes out once the one before has had its first token, and all of them go on
+    together. extra_body: more for each request.
 
     Raises as `ask` does.
     """
 
-    def answer(prompt: str, limit: int, taken: threading.Event) -> Answer:
+    def answer(prompt: str | Sequence[int], limit: int, taken: threading.Event) -> Answer:
         try:
             stream = _Stream(client, prompt, model, limit, True, extra_body)
+            if in_turn:
+                return stream.read(began=taken.set)
         finally:
             taken.set()
         return stream.read()
@@ -129,7 +133,7 @@ def ask_all(
             taken = threading.Event()
             answers.append(senders.submit(answer, prompt, limit, taken))
             # vLLM sends the headers of a streamed answer once it has the request, SGLang only with the first token.
-            taken.wait(deadline if hold else TAKEN_IN)
+            taken.wait(deadline if hold or in_turn else TAKEN_IN)
         door.close()
         return [answer.result() for answer in answers]
 
@@ -194,7 +198,7 @@ def page(engine: Server | str, path: str) -> str:
 class _Stream:
     """One request that has been sent, and whose answer is still to be read."""
 
-    def __init__(self, client: openai.OpenAI, prompt: str, model: str, max_tokens: int, ignore_eos: bool, extra_body):
+    def __init__(self, client: openai.OpenAI, prompt, model: str, max_tokens: int, ignore_eos: bool, extra_body):
         self._sent = time.perf_counter()
         self._chunks = client.completions.create(
             model=model,
@@ -206,14 +210,16 @@ class _Stream:
             extra_body={"ignore_eos": ignore_eos, **(extra_body or {})},
         )
 
-    def read(self, show: bool = False) -> Answer:
-        """Wait for the whole answer."""
+    def read(self, show: bool = False, began: Callable[[], None] = lambda: None) -> Answer:
+        """Wait for the whole answer; `began` is called once its first piece has come."""
         text, times, usage, nvext, finished = [], [], None, {}, False
         for chunk in self._chunks:
             usage = getattr(chunk, "usage", None) or usage
             nvext |= getattr(chunk, "nvext", None) or {}
             for choice in chunk.choices:
                 times.append(time.perf_counter() - self._sent)
+                if len(times) == 1:
+                    began()
                 text.append(readable(choice.text))
                 finished = finished or choice.finish_reason is not None
                 if show:

@@ -17,7 +17,8 @@ from tempfile import TemporaryDirectory
 from . import logs
 from .client import ClientError
 from .generators import AIPERF, VLLM, Generator, Job, reason
-from .server import Server, Supervised, sparingly
+from .server import Server, sparingly
+from .supervised import Supervised
 from .trace import Trace
 from .workload import Request
 

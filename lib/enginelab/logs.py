@@ -16,7 +16,7 @@ CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\
 PREFIX = re.compile(
     r"(?:\(\S+ pid=\d+\) )?(?:(?:DEBUG|INFO|ERROR):?\s+)?(?:\[?[\d/-]+[ T][\d:.,]+\]? )?(?:\[\S+:\d+\]\s*)?"
 )
-WARNING = re.compile(r"^(?:\(\S+ pid=\d+\) )?(?:W\d{4} |WARNING\b)|\bWarning: ")
+WARNING = re.compile(r"^(?:\(\S+ pid=\d+\) )?(?:W\d{4} |WARNING\b)|Warning: ")
 FOLDER = re.compile(r"(?<![\w:/.])(?:~|/[\w.+@-]+)(?:/[\w.+@-]+)*/(?=[\w.+@-])")
 ERROR = re.compile(r"\b[\w.]*(?:Error|Exception): \S")
 READ_BYTES, LINE_CHARACTERS, STAGE_CHARACTERS = 256 * 1024, 300, 100
@@ -55,8 +55,12 @@ def lines(log: Path) -> list[str]:
 
 
 def stage(log: Path, hide: Callable[[str], str]) -> str:
-    """Return the log's last line that is no warning, without time stamp and folders, for a line of progress."""
-    line = hide(next((line for line in reversed(lines(log)) if not WARNING.search(line)), ""))
+    """Return the log's last line that is no warning, without time stamp and folders, for a line of progress.
+
+    Indented lines only go on with what another one began, such as a warning.
+    """
+    begun = (line for line in reversed(lines(log)) if not line[0].isspace())
+    line = hide(next((line for line in begun if not WARNING.search(line)), ""))
     text = FOLDER.sub("…/", line[PREFIX.match(line).end() :])
     return text if len(text) <= STAGE_CHARACTERS else text[: STAGE_CHARACTERS - 1] + "…"
 

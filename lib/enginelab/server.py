@@ -4,37 +4,32 @@
         ...                                  # engine.url, engine.port, engine.log
 
 The engine runs under a supervisor of its own (`supervisor.py`), so nothing of it is left behind after an error,
-Ctrl-C, or the death of the notebook's kernel. It is reached over HTTP, on this machine only.
+Ctrl-C, or the death of the notebook's kernel. It is reached over HTTP, on this machine only. Where one service is
+several programs, as with Dynamo, the others are named as `parts`: each gets a supervisor and a log, and all live and
+die together.
 """
 
 from __future__ import annotations
 
 import http.client
-import json
 import os
 import select
 import shutil
-import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import logs, supervisor
+from . import logs
 from .commands import Command
+from .supervised import ServerError, Supervised
 
 HOST = "127.0.0.1"
 HOST_FLAGS, PORT_FLAGS = ("--host", "--http-host"), ("--port", "--http-port")  # the second of each is Dynamo's
 MODEL_FLAGS = ("--model", "--model-path", "serve")  # `vllm serve MODEL`
 GOING_DOWN = 5.0  # seconds for an engine that has stopped answering to be gone, before it counts as alive
-
-
-class ServerError(RuntimeError):
-    """An engine that did not start, was never healthy, or died: one sentence, then the last lines of its log."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +38,7 @@ class Server:
 
     url: where it listens, with no slash at the end; port: on 127.0.0.1; pid: of the engine's main process;
     log: the file that holds all it prints; seconds_to_healthy: from launch until its health page answered;
-    command: the argv that was run, secrets blanked.
+    command: the argv that was run, secrets blanked; parts: the process of each other program of the service, by name.
     """
 
     url: str
@@ -53,6 +48,7 @@ class Server:
     seconds_to_healthy: float
     command: tuple[str, ...]
     _check: Callable[[], None] = field(repr=False, compare=False)
+    parts: Mapping[str, int] = field(default_factory=dict)
 
     def check(self) -> None:
         """Return if the engine is alive; raise `ServerError` with the end of its log if it has died.
@@ -85,7 +81,9 @@ def sparingly(every: float = 10.0, say: Callable[[str], None] = print) -> Callab
 def running(
     command: Command | Sequence[str],
     *,
+    parts: Mapping[str, Command | Sequence[str]] | None = None,
     health: str = "/health",
+    ready: Callable[[str], bool] | None = None,
     deadline: float = 300.0,
     log: str | Path | None = None,
     env: Mapping[str, str] | None = None,
@@ -96,10 +94,13 @@ def running(
     """Start `command`, wait until GET `health` succeeds, yield a `Server`, and stop it whatever happens.
 
     command: a `Command` or an argv; it has to say `--host 127.0.0.1` and `--port` itself: nothing is added to it.
+    parts: by name, what else has to run for the service; each is started before `command`, and logs to a file of its
+    name beside `log`. ready: called with the URL once `health` succeeds, for a service that is healthy before it is
+    complete.
     deadline: seconds until it must be healthy; grace: seconds between TERM and KILL when it is stopped.
     log: file for all it prints (default logs/PROGRAM-PORT.log); env: added to this process's environment;
     cwd: folder to run in. on_progress: called about four times a second with the seconds so far and the stage that
-    the log shows (default: `sparingly()`).
+    the newest log shows (default: `sparingly()`).
 
     Raises ValueError for a command that would listen beyond this machine or names no port, and `ServerError` for a
     program or model folder that does not exist, a port already taken, a death, or a deadline passed. If the body
@@ -107,40 +108,63 @@ def running(
     """
     argv = _words(command)
     port = _port(argv)
+    others = {name: _words(part) for name, part in (parts or {}).items()}
+    for words in others.values():
+        _loopback(words)
     environment = {**os.environ, **(env or {})}
-    program = _present(argv, environment, Path(cwd or "."))
+    programs = [_present(words, environment, Path(cwd or ".")) for words in (*others.values(), argv)]
     if _taken(port):
         raise ServerError(f"Port {port} is taken by another program: stop that one, or take server.free_port().")
     name = Path(argv[0]).name
     log = Path(log or Path("logs") / f"{name}-{port}.log")
     log.parent.mkdir(parents=True, exist_ok=True)
 
-    hide = logs.redactor(argv, environment)
+    hide = logs.redactor([word for words in (argv, *others.values()) for word in words], environment)
     progress = on_progress or sparingly()
-    engine = Supervised(grace)
+    engine = Supervised(grace, name)
+    members = [*(Supervised(grace, part) for part in others), engine]
+    files = [*(log.with_name(f"{log.stem}-{part}.log") for part in others), log]
     started = time.monotonic()
 
-    def failure(what: str, advice: str = "") -> ServerError:
-        return ServerError(logs.explain(f"{name} {what}{advice}.", log, hide))
+    def failure(member: Supervised, what: str, advice: str = "") -> ServerError:
+        return ServerError(logs.explain(f"{member.name} {what}{advice}.", member.log, hide))
+
+    def complete() -> bool:
+        return _healthy(port, health) and (ready is None or ready(f"http://{HOST}:{port}"))
+
+    def dead(seconds: float) -> Supervised | None:
+        """The first member that has ended, waiting up to `seconds` for one."""
+        until = time.monotonic() + seconds
+        while True:
+            if gone := next((member for member in members if member.ended(0.0)), None):
+                return gone
+            if not select.select(members, [], [], max(0.0, until - time.monotonic()))[0]:
+                return None
 
     def check() -> None:
-        if engine.ended(0.0 if _healthy(port, health) else GOING_DOWN):
-            raise failure(f"died {time.monotonic() - started:.0f} s after its start ({engine.how})")
+        if gone := dead(0.0 if complete() else GOING_DOWN):
+            raise failure(gone, f"died {time.monotonic() - started:.0f} s after its start ({gone.how})")
 
-    try:
-        engine.start([program, *argv[1:]], log, environment, cwd)
-        while not _healthy(port, health):
-            if engine.ended(0.25):
+    with ExitStack() as stop:
+        for member in members:
+            stop.callback(member.stop)
+        stop.callback(lambda: [member.tell(b"s") for member in members])  # all at once, then one after the other
+        for member, file, program, words in zip(members, files, programs, (*others.values(), argv), strict=True):
+            member.start([program, *words[1:]], file, environment, cwd)
+        while not complete():
+            if dead(0.25):
                 break
             seconds = time.monotonic() - started
             if seconds > deadline:
-                raise failure(f"was not healthy within {deadline:g} s", ": see its log, or give it a longer deadline")
-            progress(seconds, logs.stage(log, hide))
+                advice = ": see its log, or give it a longer deadline"
+                raise failure(engine, f"was not healthy within {deadline:g} s", advice)
+            progress(seconds, logs.stage(max(members, key=Supervised.spoke).log, hide))
         seconds = time.monotonic() - started
-        if engine.ended(0.0):
-            raise failure(f"died {seconds:.0f} s after its start, before it was healthy ({engine.how})")
+        if gone := dead(0.0):
+            raise failure(gone, f"died {seconds:.0f} s after its start, before it was healthy ({gone.how})")
         try:
-            yield Server(f"http://{HOST}:{port}", port, engine.pid, log, seconds, tuple(map(hide, argv)), check)
+            pids = {member.name: member.pid for member in members[:-1]}
+            yield Server(f"http://{HOST}:{port}", port, engine.pid, log, seconds, tuple(map(hide, argv)), check, pids)
         except ServerError:
             raise
         except Exception as error:
@@ -150,94 +174,6 @@ def running(
                 raise death from error
             raise
         check()
-    finally:
-        engine.stop()
-
-
-class Supervised:
-    """The engine and its supervisor, seen from here. grace: seconds between TERM and KILL."""
-
-    def __init__(self, grace: float):
-        self.pid = self.exit = self.error = self._process = None
-        self._gone, self._text, self._grace = False, b"", grace
-
-    def start(self, argv: list[str], log: Path, environment: Mapping[str, str], cwd: str | Path | None) -> None:
-        """Start the supervisor, and wait until it has started the engine or could not."""
-        with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as output:
-            self._process = subprocess.Popen(
-                # -I -S: what the engine's environment does to Python concerns the engine alone
-                [sys.executable, "-I", "-S", supervisor.__file__, str(self._grace), *argv],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=output,
-                bufsize=0,
-                start_new_session=True,
-                env=environment,
-                cwd=cwd,
-            )
-        while self.pid is None and not self.over:
-            self._listen(1.0)
-
-    @property
-    def over(self) -> bool:
-        """Whether the supervisor has said that the engine ended, or has gone itself."""
-        return self._gone or self.exit is not None or self.error is not None
-
-    def ended(self, seconds: float) -> bool:
-        """Return whether the engine has ended, waiting up to `seconds` for that."""
-        until = time.monotonic() + seconds
-        while not self.over and self._listen(max(0.0, until - time.monotonic())):
-            pass
-        return self.over
-
-    def _listen(self, seconds: float) -> bool:
-        if self._process is None or not select.select([self._process.stdout], [], [], seconds)[0]:
-            return False
-        text = self._process.stdout.read(4096)
-        self._gone = not text
-        *messages, self._text = (self._text + text).split(b"\n")
-        for message in messages:
-            vars(self).update(json.loads(message))  # pid, exit or error
-        return True
-
-    @property
-    def how(self) -> str:
-        """How it ended, in words."""
-        if self.error or self.exit is None:
-            return self.error or "its supervisor was killed"
-        if self.exit >= 0:
-            return f"exit status {self.exit}"
-        name = signal.Signals(-self.exit).name
-        hint = {"SIGKILL": "; out of memory?", "SIGILL": "; this CPU lacks an instruction that it uses"}
-        return f"killed by {name}{hint.get(name, '')}"
-
-    def stop(self) -> None:
-        """Stop all that the engine started; a further Ctrl-C kills at once instead of waiting for a tidy end."""
-        if self._process is None:
-            return
-        until = time.monotonic() + self._grace + supervisor.UNKILLABLE_AFTER + 5
-        word, interrupt, status = b"s", None, None
-        while status is None:
-            try:
-                self._tell(word)
-                status = self._process.wait(max(0.0, until - time.monotonic()))
-            except KeyboardInterrupt as error:
-                word, interrupt = b"k", error
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                status = supervisor.GAVE_UP
-        self._process.stdin.close()
-        self._process.stdout.close()
-        if interrupt:
-            raise interrupt
-        if status == supervisor.GAVE_UP:
-            raise ServerError(f"A process that the engine (process {self.pid}) started could not be stopped.")
-
-    def _tell(self, word: bytes) -> None:
-        try:
-            self._process.stdin.write(word)
-        except BrokenPipeError:
-            pass  # it has ended by itself
 
 
 def _words(command: Command | Sequence[str]) -> list[str]:
@@ -248,13 +184,25 @@ def _words(command: Command | Sequence[str]) -> list[str]:
 
 
 def _port(argv: Sequence[str]) -> int:
-    hosts, ports = logs.values(argv, HOST_FLAGS), logs.values(argv, PORT_FLAGS)
-    if not hosts or not {HOST, "localhost"}.issuperset(hosts):
-        said = f"says --host {hosts[-1]}" if hosts else "says no --host, and many engines then listen on all networks"
-        raise ValueError(f"command must say --host {HOST}, so that only this machine can reach it; it {said}")
+    hosts, ports = _loopback(argv), logs.values(argv, PORT_FLAGS)
+    if not hosts:
+        raise ValueError(
+            f"command must say --host {HOST}, so that only this machine can reach it; "
+            "it says no --host, and many engines then listen on all networks"
+        )
     if not ports or not all(port.isdecimal() and 0 < int(port) < 65536 for port in ports):
         raise ValueError(f"command must say --port and a number, such as server.free_port(); it says {ports or 'none'}")
     return int(ports[-1])
+
+
+def _loopback(argv: Sequence[str]) -> list[str]:
+    """The hosts that `argv` says to listen on; `ValueError` for one beyond this machine."""
+    hosts = logs.values(argv, HOST_FLAGS)
+    if not {HOST, "localhost"}.issuperset(hosts):
+        raise ValueError(
+            f"command must say --host {HOST}, so that only this machine can reach it; it says --host {hosts[-1]}"
+        )
+    return hosts
 
 
 def _present(argv: Sequence[str], environment: Mapping[str, str], folder: Path) -> str:

@@ -20,7 +20,8 @@ PICOSECONDS = 10**12  # in a second; the models' clock counts them as whole numb
 class StepTime:
     """Seconds that a step takes, from what it does:
 
-        max(fixed + per_prefill_token * p + per_sequence * s + per_kv_token * k,  compute_per_token * (p + s))
+        max(fixed + per_prefill_token * p + per_sequence * s + per_kv_token * k + (prefilling if p),
+            compute_per_token * (p + s))
 
     p  prompt tokens that the step computes (and tokens computed again after a preemption)
     s  sequences that decode, one token each
@@ -37,10 +38,11 @@ class StepTime:
     per_sequence: float = 4.4e-5
     per_kv_token: float = 6.9e-8
     compute_per_token: float = 0.0
+    prefilling: float = 0.0
 
     def __post_init__(self):
         number("fixed", self.fixed, least=1e-9)
-        for name in ("per_prefill_token", "per_sequence", "per_kv_token", "compute_per_token"):
+        for name in ("per_prefill_token", "per_sequence", "per_kv_token", "compute_per_token", "prefilling"):
             number(name, getattr(self, name), least=0)
 
     @classmethod
@@ -68,16 +70,20 @@ class StepTime:
         return fit(run, config, workers)
 
     @property
-    def coefficients(self) -> tuple[int, int, int, int, int]:
-        """The five coefficients in picoseconds, in the order of the fields."""
-        fields = (self.fixed, self.per_prefill_token, self.per_sequence, self.per_kv_token, self.compute_per_token)
-        return tuple(round(value * PICOSECONDS) for value in fields)
+    def coefficients(self) -> tuple[int, int, int, int, int, int]:
+        """The six coefficients in picoseconds: those of the sum as they stand there, then `compute_per_token`."""
+        summed = (self.fixed, self.per_prefill_token, self.per_sequence, self.per_kv_token, self.prefilling)
+        return tuple(round(value * PICOSECONDS) for value in (*summed, self.compute_per_token))
 
     def picoseconds(self, prefill_tokens: int, sequences: int, kv_tokens: int) -> int:
         """What one step takes, on the models' clock."""
-        fixed, prefill, sequence, kv, compute = self.coefficients
+        fixed, prefill, sequence, kv, prefilling, compute = self.coefficients
         return max(
-            fixed + prefill * prefill_tokens + sequence * sequences + kv * kv_tokens,
+            fixed
+            + prefill * prefill_tokens
+            + sequence * sequences
+            + kv * kv_tokens
+            + prefilling * (prefill_tokens > 0),
             compute * (prefill_tokens + sequences),
         )
 

@@ -1,18 +1,20 @@
-"""The real SGLang's argument parsers: of the build that the lab starts, and of the release that the book describes.
+"""The real SGLang: its argument parsers, of the build that the lab starts and of the release that the book describes,
+and the trees of its drafts.
 
-Both run in the environments that `make engines` builds. Without these the tests fail: a pass here has to mean that
+All run in the environments that `make engines` builds. Without these the tests fail: a pass here has to mean that
 SGLang was asked. What the running engine does (cached tokens, passes, the front-end language) the lab itself asserts.
 """
 
 import json
 import os
+import random
 import subprocess
 from pathlib import Path
 
 import nbformat
 import pytest
 
-from enginelab import commands, environments, flags
+from enginelab import commands, environments, flags, speculation
 
 ROOT = Path(__file__).parent.parent.parent
 SERVES, DESCRIBED = (ROOT / "labs" / "envs" / f"sglang-{name}.txt" for name in ("cpu", "parser"))
@@ -41,21 +43,26 @@ def environment(lock: Path) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module", params=[SERVES, DESCRIBED], ids=["serves", "described"])
-def parser(request):
-    """A parser's version and spellings, what it makes of each command, and of an invented flag under "invented"."""
-    python = environment(SERVES) / "bin" / "python"
-    [packages] = environment(request.param).glob("lib/python*/site-packages")
-    answer = subprocess.run(
-        [python, Path(__file__).parent / "parse_sglang.py"],
-        env=os.environ | {"PYTHONPATH": str(packages), "SGLANG_USE_CPU_ENGINE": "1", "HF_HUB_OFFLINE": "1"},
-        input=json.dumps([*(command.argv[len(command.program) :] for command in ASKED.values()), INVENTED]),
+def in_sglang(program: str, argument, packages: Path = SERVES) -> object:
+    """What `program` in this folder answers to `argument`, both JSON; `packages`: the lock whose SGLang it imports."""
+    [folder] = environment(packages).glob("lib/python*/site-packages")
+    done = subprocess.run(
+        [environment(SERVES) / "bin" / "python", Path(__file__).parent / program],
+        env=os.environ | {"PYTHONPATH": str(folder), "SGLANG_USE_CPU_ENGINE": "1", "HF_HUB_OFFLINE": "1"},
+        input=json.dumps(argument),
         capture_output=True,
         text=True,
         timeout=300,
     )
-    assert answer.returncode == 0, answer.stderr[-3000:]
-    told = json.loads(answer.stdout.splitlines()[-1])
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="module", params=[SERVES, DESCRIBED], ids=["serves", "described"])
+def parser(request):
+    """A parser's version and spellings, what it makes of each command, and of an invented flag under "invented"."""
+    argvs = [command.argv[len(command.program) :] for command in ASKED.values()]
+    told = in_sglang("parse_sglang.py", [*argvs, INVENTED], request.param)
     [pin] = [line for line in request.param.read_text().splitlines() if line.startswith("sglang==")]
     assert f"sglang=={told['version']}" == pin
     return told | dict(zip([*ASKED, "invented"], told["parsed"], strict=True))
@@ -92,3 +99,20 @@ def test_sglang_refuses_an_invented_flag(parser):
 def test_the_lab_speculates_as_the_lesson_does():
     lesson, eagle = ({f.name: f.value for f in c.flags if "spec" in f.name} for c in (ASKED["lesson"], ASKED["eagle"]))
     assert eagle == lesson and len(lesson) == 4
+
+
+def trees(count: int) -> list[tuple[list[float], int, int]]:
+    """Chances of the draft's candidates, steps ahead, and nodes to check, no more than the draft makes."""
+    draw, made = random.Random(0), []
+    for _ in range(count):
+        topk, steps = draw.randint(1, 4), draw.randint(1, 4)
+        shares = [draw.random() for _ in range(topk)]
+        chances = sorted((draw.random() * share / sum(shares) for share in shares), reverse=True)
+        made.append((chances, steps, draw.randint(1, topk + (steps - 1) * topk**2)))
+    return made
+
+
+def test_a_tree_yields_what_the_nodes_promise_that_sglang_itself_would_check():
+    cases = trees(60)
+    for case, paths in zip(cases, in_sglang("draft_tree.py", cases), strict=True):
+        assert speculation.tree_tokens(*case) == pytest.approx(1 + sum(paths)), case

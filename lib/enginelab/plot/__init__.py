@@ -10,12 +10,14 @@ from .diagrams import Edge, Node, flowchart, graph
 from .dots import dots, engines
 from .fleet import day, disaggregation, router_flip
 from .palette import PALETTE
+from .pictures import apart, gallery, picture_times
 from .tokens import kv_blocks, prompt_blocks, step_tokens
 
 __all__ = [
-    "PALETTE",
     "Edge",
     "Node",
+    "PALETTE",
+    "apart",
     "attained",
     "break_even_map",
     "compare",
@@ -24,10 +26,12 @@ __all__ = [
     "dots",
     "engines",
     "flowchart",
+    "gallery",
     "graph",
     "kv_blocks",
-    "prompt_blocks",
+    "picture_times",
     "price_of_a_promise",
+    "prompt_blocks",
     "replicas",
     "roofline",
     "router_flip",

@@ -15,11 +15,17 @@ from .palette import colour, new_figure, styled
 LOOKS = (("blue-line", "-", "o"), ("orange-line", "--", "s"), ("ink", ":", "D"), ("muted", "-.", "^"))
 
 
-def router_flip(busy: Sequence[float], warm: Sequence[float], cold: Sequence[float]) -> Axes:
+def router_flip(
+    busy: Sequence[float],
+    warm: Sequence[float],
+    cold: Sequence[float],
+    seen: Sequence[tuple[float, float]] = (),
+) -> Axes:
     """What a request would cost on the worker that has its prefix and on one that has nothing, as the first fills up.
 
     Shows up to which load a warm cache is worth the wait. `busy` is the load on the warm worker at each point, in
-    requests; `warm` and `cold` are the costs in KV blocks (`kvrouter.cost`).
+    requests; `warm` and `cold` are the costs in KV blocks (`kvrouter.cost`). `seen` are loads and costs at which a real
+    router placed a request; it chose well if they lie on the lower line.
     """
     figure = new_figure(3.4)
     turn = next((at for at, (a, b) in enumerate(zip(warm, cold, strict=True)) if b < a), None)
@@ -30,6 +36,9 @@ def router_flip(busy: Sequence[float], warm: Sequence[float], cold: Sequence[flo
             ("has nothing", cold, LOOKS[1]),
         ):
             ax.plot(busy, values, dashes, marker=marker, color=colour(line), label=label)
+        if seen:
+            look = dict(markersize=11, markerfacecolor="none", markeredgewidth=1.6, color=colour("ink"))
+            ax.plot(*zip(*seen, strict=True), "o", label="where the real router sent it", **look)
         if turn is None:
             ax.set_title("The worker with the prefix is always cheaper")
         else:
