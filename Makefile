@@ -3,7 +3,7 @@ PYTHON ?= python3
 BOOK = .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book serve test engines labs fidelity stamp result bench clean
+.PHONY: help setup book serve test engines labs drift fidelity stamp result bench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ engines: setup ## make the engines' environments, in the cache folder
 
 labs: setup ## run the labs, and the tests of the course against the real engines
 	@ENGINELAB_REHEARSE=1 $(BOOK) -m pytest --nbmake --nbmake-timeout=900 labs tests/engines
+
+drift: book ## ask the newest releases of the engines about the course's commands, and report what changed
+	@$(BOOK) tests/engines/drift.py
 
 fidelity: setup ## compare the engine model with the real schedulers, in full
 	@$(BOOK) tests/engines/vllm_fidelity.py && $(BOOK) tests/engines/dynamo_fidelity.py

@@ -3,7 +3,9 @@
 Four workers with prefix caching behind the KV-aware router. Lengths of the Azure 2023 conversation trace, 24 requests/s
 as a Poisson process (6 a worker), after one of 400 system prompts of 512 tokens; 256 sequences, 2,048 tokens a step,
 27,000 blocks of 16 tokens a worker. The trace is read from the folder ENGINELAB_DATA; without it, lengths of about that
-distribution are drawn. Dynamo replays the very same requests in its own environment, with the step times of its mocker.
+distribution are drawn. Both cores are measured, plain Python and the compiled one, and must give the same bits;
+compiling is not counted. Dynamo replays the very same requests in its own environment, with the step times of its
+mocker.
 
     python bench/routing.py [count]      10,000 requests unless told; `--alone` leaves Dynamo out
 """
@@ -17,15 +19,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 
-from enginelab import environments, routing, workload
+from enginelab import compiled, environments, routing, workload
 from enginelab.scheduler import Config
+from enginelab.table import Table
 
 ROOT = Path(__file__).parents[1]
 WORKERS, RATE, PREFIX, PROMPTS = 4, 24.0, 512, 400
 CONFIG = Config(256, 2048, 27_000, 16, enable_prefix_caching=True)
+CORES = ("python", "numba")
 POLICIES = {"kv_aware": "kv_router", "round_robin": "round_robin"}  # our names and Dynamo's
 
 
@@ -80,31 +85,37 @@ def replayed(requests, policy):
     return answer["seconds"], answer["dynamo"], answer["summary"]["prefix_cache_reused_ratio"]
 
 
-def profile(requests, functions=8):
+def profile(requests, core, functions=8):
     """Print where the time goes: share of each function's own time, of all under the profiler."""
     profiler = cProfile.Profile()
-    profiler.runcall(routing.simulate, requests, [CONFIG] * WORKERS, "kv_aware")
+    profiler.runcall(routing.simulate, requests, [CONFIG] * WORKERS, "kv_aware", core=core)
     stats = pstats.Stats(profiler)
     own = sorted(((row[2], name) for (_, _, name), row in stats.stats.items()), reverse=True)[:functions]
-    print("time goes to    " + ", ".join(f"{name} {time / stats.total_tt:.0%}" for time, name in own))
+    names = [(f"{name}, all machine code" if name == "serve" else name, time) for time, name in own]
+    print(f"{core}: time goes to " + "; ".join(f"{name} {time / stats.total_tt:.0%}" for name, time in names))
 
 
 def main(count=10_000, beside_dynamo=True):
     requests = requests_of(count)
     prompt_tokens = sum(request.prompt_tokens for request in requests)
+    print(compiled.prepare())
+    rows, columns = [], ["requests/s", "Python", "numba", "times Python", "prompts cached"]
     for policy, theirs in POLICIES.items():
-        ours, trace = seconds(routing.simulate, requests, [CONFIG] * WORKERS, policy)
+        fleet = [CONFIG] * WORKERS
+        runs = [seconds(partial(routing.simulate, requests, fleet, policy, core=core)) for core in CORES]
+        (python, trace), (numba, same) = runs
+        assert same == trace, "the two cores do not agree"
         share = sum(trace.cached_tokens) / prompt_tokens
-        print(
-            f"{policy:<16}{count / ours:10,.0f} requests/s   {share:.1%} of the prompts cached   ({count:,} requests)"
-        )
+        row = [policy, f"{count / python:,.0f}", f"{count / numba:,.0f}", f"{python / numba:.1f}", f"{share:.1%}"]
         if beside_dynamo:
             slow, version, share = min(replayed(requests, theirs) for _ in range(3))
-            print(
-                f"  Dynamo {version:<8}{count / slow:9,.0f} requests/s   {share:.1%} of the prompts cached", end="   "
-            )
-            print(f"the model is {slow / ours:.1f} times as fast")
-    profile(requests)
+            row += [f"{count / slow:,.0f}", f"{share:.1%}", f"{slow / python:.1f}", f"{slow / numba:.1f}"]
+        rows.append(tuple(row))
+    if beside_dynamo:
+        columns += [f"Dynamo {version}", "prompts cached", "Python, times Dynamo", "numba, times Dynamo"]
+    print(Table(tuple(columns), tuple(rows)))
+    for core in CORES:
+        profile(requests, core)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
 """How fast the engine model is: requests per second of CPU time, beside a plain loop over steps, requests and blocks.
 
+Both cores are measured, the default one in plain Python and the compiled one, and must give the same bits. Compiling is
+done beforehand and not counted; how long it took stands in the first line.
+
 The load is that of the published comparisons: lengths of the Azure 2023 conversation trace (output at most 1,024,
 prompt and output at most 4,000 tokens), 6 requests/s as a Poisson process, 256 sequences, 27,000 blocks of 16 tokens.
 The trace is read from the folder ENGINELAB_DATA; without it, lengths of about that distribution are drawn. For shared
 prefixes one of 16 system prompts of 1,000 tokens stands before every prompt.
 
-    python bench/scheduler.py             about 15 seconds
-    python bench/scheduler.py --large     also one million and ten million requests: five minutes, 5 GB
+    python bench/scheduler.py             about 20 seconds
+    python bench/scheduler.py --large     also one million and ten million requests: eight minutes, 5 GB
     python bench/scheduler.py --vidur     also the same load by Vidur, installed into the cache folder at first
 """
 
@@ -20,14 +23,16 @@ import resource
 import runpy
 import subprocess
 import time
-from itertools import cycle, islice
+from concurrent.futures import ProcessPoolExecutor
+from itertools import cycle, islice, product
 from pathlib import Path
 
-from enginelab import environments, workload
+from enginelab import compiled, environments, workload
 from enginelab.scheduler import Config, simulate
 from enginelab.table import Table
 
 ROOT = Path(__file__).parents[1]
+CORES = ("python", "numba")
 PEERS = Path(__file__).parent / "peers"
 CONFIG = Config(max_num_seqs=256, max_num_batched_tokens=2048, num_blocks=27_000, block_size=16)
 CACHING = Config(256, 2048, 27_000, 16, enable_prefix_caching=True)
@@ -61,39 +66,40 @@ def best(function, *arguments, runs=5):
 
 
 def against_the_plain_loop(cases):
-    """Requests/s of both on each case's first 500 requests, which must come out alike, and of ours on all."""
+    """Requests/s of all three on each case's first 500 requests or on all; all must come out alike."""
     plain = runpy.run_path(str(ROOT / "tests" / "plain_engine.py"))["PlainEngine"]
     for name, requests, config in cases:
         few = requests[:500]
         slow, oracle = best(plain(few, config).run, runs=1)
-        quick, trace = best(simulate, few, config)
+        quick, trace = best(simulate, few, config, False, "python")
         assert trace.last_token == tuple(times[-1] for times in oracle.token_times), "the two do not agree"
-        all_of_them, _ = best(simulate, requests, config)
-        rates = (len(few) / slow, len(few) / quick, len(requests) / all_of_them)
-        yield name, *(f"{rate:,.0f}" for rate in rates), f"{slow / quick:,.0f}"
+        times, traces = zip(*(best(simulate, requests, config, False, core) for core in CORES), strict=True)
+        assert traces[0] == traces[1], "the two cores do not agree"
+        rates = (len(few) / slow, len(few) / quick, *(len(requests) / seconds for seconds in times))
+        yield name, *(f"{rate:,.0f}" for rate in rates), f"{slow / quick:,.0f}", f"{times[0] / times[1]:.1f}"
 
 
-def where_time_goes(requests, config, functions=10):
+def where_time_goes(requests, config, core, functions=8):
     """Each function's own share of the time under Python's profiler, which makes calls look dearer than they are."""
     profiler = cProfile.Profile()
-    profiler.runcall(simulate, requests, config)
+    profiler.runcall(simulate, requests, config, False, core)
     stats = pstats.Stats(profiler)
     own = sorted(((seconds, calls, where) for where, (_, calls, seconds, *_) in stats.stats.items()), reverse=True)
     for seconds, calls, (file, _, name) in own[:functions]:
         module = Path(file).stem if file.endswith(".py") else "Python"
+        if (module, name) == ("router", "serve"):
+            name = "serve, all machine code"
         yield f"{module}: {name}", f"{calls / len(requests):.2f}", f"{seconds / stats.total_tt:.0%}"
 
 
-def growth(rows, counts=(1_000_000, 10_000_000)):
-    """Requests/s at each count, and by how many bytes a request the process is larger for having served it."""
-    for count in counts:
-        requests = load(count, rows)
-        gc.collect()
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        seconds, trace = best(simulate, requests, CONFIG, runs=1)
-        peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / count
-        yield f"{count:,}", f"{count / seconds:,.0f}", f"{peak:,.0f}"
-        del requests, trace
+def growth(count, rows, core):
+    """Requests/s of `count` requests, and by how many bytes a request the process is larger for having served it."""
+    requests = load(count, rows)
+    gc.collect()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    seconds, _ = best(simulate, requests, CONFIG, False, core, runs=1)
+    peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / count
+    return f"{count:,}", core, f"{count / seconds:,.0f}", f"{peak:,.0f}"
 
 
 def vidur(requests):
@@ -128,27 +134,32 @@ def main():
         ("nothing to share", requests, CACHING),
         ("shared prefixes", shared, CACHING),
     )
-    columns = ("requests/s", "plain loop, 500", "ours, 500", "ours, 10,000", "times the plain loop")
-    print(Table(columns, tuple(against_the_plain_loop(cases))))
-    for name, load_, config in (cases[0], cases[2]):
+    print(compiled.prepare())
+    columns = ("requests/s", "plain loop, 500", "Python, 500", "Python, 10,000", "numba, 10,000")
+    ratios = ("Python / loop", "numba / Python")
+    print(Table((*columns, *ratios), tuple(against_the_plain_loop(cases))))
+    for (name, load_, config), core in product((cases[0], cases[2]), CORES):
+        title = f"{name}, {core}: time goes to"
         print()
-        print(Table((f"{name}: time goes to", "calls a request", "share"), tuple(where_time_goes(load_, config))))
+        print(Table((title, "calls a request", "share"), tuple(where_time_goes(load_, config, core))))
     if asked.vidur:
         theirs, end = vidur(requests)
-        ours, trace = best(simulate, requests, CONFIG)
-        rates = (f"{len(requests) / seconds:,.0f}" for seconds in (theirs, ours))
-        ends = (f"{seconds:,.1f}" for seconds in (end, max(trace.last_token)))
-        print()
-        print(
-            Table(
-                ("10,000 requests", "Vidur 0.0.26", "ours", "times Vidur"),
-                (("requests/s", *rates, f"{theirs / ours:,.0f}"), ("last token at, s", *ends, "")),
-            )
+        times, (trace, _) = zip(*(best(simulate, requests, CONFIG, False, core) for core in CORES), strict=True)
+        rates = (f"{len(requests) / seconds:,.0f}" for seconds in (theirs, *times))
+        last = f"{max(trace.last_token):,.1f}"
+        rows_ = (
+            ("requests/s", *rates),
+            ("times Vidur", "", *(f"{theirs / seconds:,.0f}" for seconds in times)),
+            ("last token at, s", f"{end:,.1f}", last, last),
         )
+        print()
+        print(Table(("10,000 requests", "Vidur 0.0.26", "Python", "numba"), rows_))
     if asked.large:
         print()
-        for row in growth(rows):
-            print(Table(("requests", "requests/s", "bytes a request, at the peak"), (row,)), flush=True)
+        for count, core in product((1_000_000, 10_000_000), CORES):
+            with ProcessPoolExecutor(1) as fresh:  # the most memory a process ever used is not forgotten
+                row = fresh.submit(growth, count, rows, core).result()
+            print(Table(("requests", "core", "requests/s", "bytes a request, at the peak"), (row,)), flush=True)
 
 
 if __name__ == "__main__":

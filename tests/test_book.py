@@ -22,7 +22,13 @@ NOTEBOOKS = {
     if path.suffix == ".md" and "{code-cell}" in path.read_text(encoding="utf-8")
 }
 # These open or collect what other chapters teach, so they have no example or exercise of their own.
-COLLECTIONS = {"chapters/07_dynamo", "chapters/08_interview", "chapters/09_summary", "chapters/glossary"}
+COLLECTIONS = {
+    "chapters/07_dynamo",
+    "chapters/08_interview",
+    "chapters/09_summary",
+    "chapters/atlas",
+    "chapters/glossary",
+}
 TEACHING = [page for page in NOTEBOOKS if page.startswith("chapters/") and page not in COLLECTIONS]
 SHAPE = ["The idea", "Worked example", "Try it: predict first", "Exercise", "Check yourself",
          "Where this lives in the real engines"]  # fmt: skip
@@ -213,6 +219,18 @@ def test_a_page_holds_its_figure_offers_its_notebook_and_asks_nobody_outside(boo
     assert "mathjax" not in html.lower() and "require.js" not in html
 
 
+def test_a_filterable_table_is_whole_in_its_page_and_only_there_the_script_is_loaded(book):
+    rows = "Table(('Engine', 'Flag'), (('A', '`-x`'), ('B', '`-y`')))"
+    cell = f":tags: [filterable]\nfrom enginelab.table import Table\n{rows}"
+    run, html = book(206, *GOOD, cell, extra=SENTENCE)
+    assert run.returncode == 0, run.stdout + run.stderr
+    table = re.search(r"tag_filterable.*?<table.*?</table>", html, flags=re.DOTALL)[0]
+    assert "-x" in table and "-y" in table and "hidden" not in table
+    assert re.search(r'<script[^>]* src="_static/filterable_tables\.js', html)
+    run, html = book(206, *GOOD, extra=SENTENCE)
+    assert run.returncode == 0 and "filterable_tables.js" not in html
+
+
 BAD_CELLS = {
     "failing": ("1 / 0", "index.md: a cell failed with ZeroDivisionError: division by zero"),
     "warning": ("import sys\nprint('careful', file=sys.stderr)", "stderr was found in the cell outputs"),
@@ -245,17 +263,17 @@ def test_a_fault_outside_the_cells_fails_the_build_as_often_as_it_is_built(book)
 
 LAYERS = {
     "facts": {
-        *"workload trace hardware engines commands flags table fidelity machines needs results".split(),
-        *"dynamo_flags deployment deployment_schema trtllm_reference trtllm".split(),
+        *"workload trace hardware engines commands flags atlas table fidelity machines needs results".split(),
+        *"dynamo_flags image_flags deployment deployment_schema trtllm_reference trtllm printed drift".split(),
     },
     "models": {
-        *"batching roofline speculation kvcache step_time engine scheduler calibration mocker".split(),
+        *"batching diffusion roofline speculation kvcache step_time engine scheduler calibration mocker".split(),
         *"routing router kvrouter prefix_tree disaggregation".split(),
-        *"planner scaling engine_profile forecast autoscaling traffic break_even choosing verdicts".split(),
+        *"planner scaling engine_profile forecast autoscaling traffic break_even choosing verdicts compiled".split(),
     },
     "runs": {
-        *"environments inspection preflight logs supervisor supervised server client native generators load".split(),
-        *"trtllm_server dynamo_service listening sweep kept progress".split(),
+        *"environments inspection preflight logs supervisor supervised server client images native".split(),
+        *"generators load trtllm_server dynamo_service listening sweep kept progress".split(),
     },
     "pictures": {"plot"},
 }

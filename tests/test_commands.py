@@ -115,16 +115,24 @@ def test_what_is_not_one_command_is_refused(line, named):
         commands.parse(line)
 
 
+@pytest.mark.parametrize(
+    "line, engine",
+    [
+        ("vllm serve m --dtype half", "vLLM"),
+        ("vllm serve m --dtype half --omni", "vLLM Omni"),
+        ("vllm-omni serve m --omni", "vLLM Omni"),
+        ("sglang serve --model-path m", "SGLang"),
+        ("sglang serve --model-path m --model-type diffusion --output-path ''", "SGLang Diffusion"),
+    ],
+)
+def test_one_program_serves_two_engines_and_a_flag_says_which(line, engine):
+    command = commands.parse(line)
+    assert (command.engine, command.model) == (engine, "m")
+    assert commands.parse(command.shell()) == command
+
+
 class TestFlags:
     def test_no_spelling_is_given_twice(self):
-        for dialect in flags.DIALECTS:
+        for dialect in commands.DIALECTS:
             spellings = [s for fact in dialect.facts for s in (fact.name, *fact.aliases)]
             assert len(spellings) == len(set(spellings)), dialect.engine
-
-    def test_every_technique_is_turned_on_by_flags_that_are_known(self):
-        for technique, columns in flags.TECHNIQUES.items():
-            assert len(columns) == len(flags.DIALECTS), technique
-            for dialect, names in zip(flags.DIALECTS, columns, strict=True):
-                assert names, (technique, dialect.engine)
-                for name in names:
-                    assert not name.startswith("-") or dialect.fact(name).name == name

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 
 import nbformat
@@ -149,9 +150,16 @@ def test_nothing_listens_beyond_this_machine(lab):
         assert not re.search(r"\s(?:-p|--publish)[= ]+(?!127\.0\.0\.1:)[\d{]", cell.source), cell.source
 
 
-def test_no_code_of_a_models_own_is_trusted_and_no_token_is_named(lab):
+def test_code_of_a_models_own_runs_only_where_the_text_above_says_so(lab):
+    for text, cell in pairwise(lab.cells):
+        if cell.cell_type == "code" and re.search(r"trust.remote.code", cell.source, re.I):
+            assert "`--trust-remote-code`,\nwhich runs Python code from the model's repository" in text.source, (
+                cell.source
+            )
+
+
+def test_no_token_is_named(lab):
     for cell in code_cells(lab):
-        assert not re.search(r"trust.remote.code", cell.source, re.I), cell.source
         assert not re.search(r"HF_TOKEN|HUB_TOKEN|getpass|userdata|--(?:hf-)?token\b", cell.source), cell.source
         printed = [node for node in ast.walk(ast.parse(plain(cell.source))) if is_print(node)]
         assert not [node for node in printed if re.search(r"\benviron\b", ast.unparse(node))], cell.source

@@ -2,15 +2,19 @@
 
 Four layers; a module imports from its own layer or an earlier one:
 
-facts     workload, trace, table, hardware, flags, dynamo_flags, commands, engines, fidelity; machines, needs, results
-          trtllm_reference, trtllm; a service in a cluster: deployment_schema, deployment
+facts     workload, trace, table, hardware, flags, dynamo_flags, image_flags, atlas, commands, engines, fidelity
+          machines, needs, results, trtllm_reference, trtllm
+          a service in a cluster: deployment_schema, deployment; the book itself: printed, drift
 models    batching, roofline, speculation, choosing, verdicts
+          pictures: diffusion
           one engine: step_time, kvcache, engine, scheduler, calibration, mocker
           many: kvrouter, prefix_tree, router, routing, disaggregation
+          both again: compiled, a package
           over time: planner, scaling, forecast, engine_profile, traffic, autoscaling; break_even
-runs      environments, inspection, preflight, logs, supervisor, supervised, server, client, native, generators, load
-          trtllm_server, dynamo_service, listening; sweep, kept, progress
+runs      environments, inspection, preflight, logs, supervisor, supervised, server, client, images, native, generators
+          load; trtllm_server, dynamo_service, listening; sweep, kept, progress
 pictures  plot
 
-Facts and models need the standard library alone, so the same code runs in a browser.
+Facts and models need the standard library alone, so the same code runs in a browser; `compiled` uses numba if it is
+there, for large workloads.
 """

@@ -10,12 +10,13 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from . import dynamo_flags
+from . import dynamo_flags, image_flags
 from .flags import DIALECTS as ENGINES
 from .flags import Dialect
 from .table import Table
 
-DIALECTS = (*ENGINES, *dynamo_flags.DIALECTS)
+# A dialect with a mark comes before the one without.
+DIALECTS = (*image_flags.DIALECTS, *ENGINES, *dynamo_flags.DIALECTS)
 VARIABLE = re.compile(r"\$\{[A-Z_][A-Z0-9_]*\}")
 
 
@@ -33,7 +34,7 @@ class Flag:
 class Command:
     """One launch command.
 
-    engine      "vLLM", "SGLang", "TensorRT-LLM" or "Dynamo"
+    engine      "vLLM", "SGLang", "TensorRT-LLM", "vLLM Omni", "SGLang Diffusion" or "Dynamo"
     version     the engine's version that the flags were checked against
     program     the words before everything else
     positional  the model, where the engine takes it without a flag
@@ -136,9 +137,9 @@ def _shell_words(text: str) -> list[str]:
 def _dialect(words: Sequence[str]) -> tuple[Dialect, tuple[str, ...]]:
     for dialect in DIALECTS:
         for program in dialect.programs:
-            if tuple(words[: len(program)]) == program:
+            if tuple(words[: len(program)]) == program and (not dialect.mark or dialect.mark in words):
                 return dialect, program
-    known = ", ".join(" ".join(program) for dialect in DIALECTS for program in dialect.programs)
+    known = ", ".join(dict.fromkeys(" ".join(program) for dialect in DIALECTS for program in dialect.programs))
     raise ValueError(f"the command must begin with one of: {known}; it begins with {' '.join(words[:3])!r}")
 
 

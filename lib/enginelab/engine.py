@@ -275,10 +275,7 @@ class Engine:
                 tokens, budget, context = tokens + chunk, budget - chunk, context + sequence.computed - chunk
         if not decoding and not prefills:
             if not preempted:
-                raise ValueError(
-                    f"request {queue[0].index} has {queue[0].target} tokens to compute again after a preemption: "
-                    f"without chunked prefill, max_num_batched_tokens = {self._budget} is too few"
-                )
+                raise stuck(queue[0].index, queue[0].target, self._budget)
             return
         fixed, per_prefill_token, per_sequence, per_kv_token, prefilling, per_token = self._costs
         time = fixed + per_prefill_token * tokens + per_sequence * decoding + per_kv_token * context
@@ -423,3 +420,11 @@ class Engine:
         else:
             pool.free += -(-computed // size)
         self._look = True
+
+
+def stuck(index: int, tokens: int, budget: int) -> ValueError:
+    """The error of an engine that can admit nobody and has nothing else to do."""
+    return ValueError(
+        f"request {index} has {tokens} tokens to compute again after a preemption: "
+        f"without chunked prefill, max_num_batched_tokens = {budget} is too few"
+    )

@@ -1,4 +1,4 @@
-"""Flags: what each launch flag of each engine does, and which flag turns on which technique. (Chapters 3 to 5.)
+"""Flags: what each launch flag of each engine does. (Chapters 3 to 5.) Which technique they turn on, `atlas` says.
 
 Checked on 1 December 2026 against vLLM 0.33.0's documentation and the parser of its 0.32.0 CPU build, the flag
 declarations of SGLang 0.5.23, and the command-line reference that TensorRT-LLM keeps in its repository
@@ -32,7 +32,10 @@ class Fact(NamedTuple):
 
 @dataclass(frozen=True)
 class Dialect:
-    """How one engine is launched: the words before the flags, where the model goes (if it has one), and the flags."""
+    """How one engine is launched: the words before the flags, where the model goes (if it has one), and the flags.
+
+    mark: the flag that tells its commands from another engine's with the same program, "" where there is none.
+    """
 
     engine: str
     version: str
@@ -40,6 +43,7 @@ class Dialect:
     model_is_positional: bool
     facts: tuple[Fact, ...]
     names_model: bool = True
+    mark: str = ""
 
     def fact(self, name: str) -> Fact:
         """The flag called `name`, by any of its spellings; `ValueError` if the course knows no such flag."""
@@ -64,9 +68,15 @@ VLLM = Dialect(
         Fact("--max-num-batched-tokens", "Most tokens in one step, prefill and decode together: the token budget."),
         Fact("--gpu-memory-utilization", "Share of the GPU's memory that vLLM may use for weights, work and KV cache."),
         Fact("--block-size", "Tokens in one KV block."),
+        Fact("--kv-offloading-size", "GiB of the machine's memory that take KV blocks evicted from the GPU."),
         Fact("--kv-cache-dtype", "Number format of the KV cache: auto, or fp8 to halve its size."),
         Fact("--quantization", "How the weights are quantized, where the checkpoint does not say so itself."),
         Fact("--speculative-config", "Speculative decoding as JSON: method, draft model, number of draft tokens."),
+        Fact("--attention-backend", "Which kernels compute attention; chosen to fit the GPU when not given."),
+        Fact("--max-cudagraph-capture-size", "Largest batch, in tokens, for which a CUDA graph is captured."),
+        Fact("--enable-lora", "Serve LoRA adapters beside the model that they belong to.", False),
+        Fact("--structured-outputs-config", "How answers are held to a grammar or JSON schema, as JSON: the back end."),
+        Fact("--disable-log-stats", "Keep no statistics: nothing in the log, and little in /metrics.", False),
         Fact(
             "--enable-prefix-caching",
             "Reuse the KV blocks of equal prompt beginnings. On by default.",
@@ -114,12 +124,17 @@ SGLANG = Dialect(
         Fact("--max-running-requests", "Most requests in one step: the slots of continuous batching."),
         Fact("--max-prefill-tokens", "Most prompt tokens in one prefill batch."),
         Fact("--chunked-prefill-size", "Most tokens in one chunk of a long prompt; -1 switches chunking off."),
+        Fact("--enable-mixed-chunk", "Let a step hold a prompt's chunk and decoding requests together.", False),
         Fact("--mem-fraction-static", "Share of the GPU's memory for weights and KV cache together."),
         Fact("--max-total-tokens", "Most tokens in the KV cache, where its share of the memory would hold more."),
         Fact("--page-size", "Tokens in one KV page; the radix cache shares whole pages. 1 by default."),
+        Fact("--enable-hierarchical-cache", "Keep evicted KV pages in the machine's memory.", False),
+        Fact("--hicache-ratio", "Size of that memory, as a multiple of the KV cache on the GPU."),
         Fact("--kv-cache-dtype", "Number format of the KV cache."),
         Fact("--quantization", "How the weights are quantized, where the checkpoint does not say so itself."),
-        Fact("--speculative-algorithm", "Speculative decoding by this algorithm: EAGLE, EAGLE3, NEXTN, NGRAM, …"),
+        Fact(
+            "--speculative-algorithm", "Speculative decoding by this algorithm: EAGLE, EAGLE3, NEXTN, NGRAM and others."
+        ),
         Fact("--speculative-num-steps", "How many steps the draft runs ahead."),
         Fact("--speculative-eagle-topk", "How many candidates the draft keeps at each step."),
         Fact("--speculative-num-draft-tokens", "How many draft tokens the large model checks at once."),
@@ -131,6 +146,10 @@ SGLANG = Dialect(
         Fact("--attention-backend", "Which kernels compute attention; found out by itself when not given."),
         Fact("--disable-overlap-schedule", "Plan a step only when the one before is done, not while it runs.", False),
         Fact("--disable-radix-cache", "Switch prefix caching off. The radix cache is on by default.", False),
+        Fact("--cuda-graph-max-bs-decode", "Largest decode batch for which a CUDA graph is captured."),
+        Fact("--enable-lora", "Serve LoRA adapters beside the model that they belong to.", False),
+        Fact("--lora-paths", "The LoRA adapters to load, as NAME=PATH."),
+        Fact("--grammar-backend", "What holds answers to a grammar or JSON schema: xgrammar, llguidance and others."),
         Fact(
             "--tp-size",
             "Split each layer over this many GPUs.",
@@ -189,6 +208,7 @@ TENSORRT_LLM = Dialect(
             "Number format of the KV cache: auto, fp8, nvfp4.",
             changed="Since 1.3.0rc7 (March 2026); before, write `dtype` below `kv_cache_config` in the YAML.",
         ),
+        Fact("--enable_attention_dp", "Compute attention on each GPU for requests of its own: for MoE models.", False),
         Fact("--enable_chunked_prefill", "Split long prompts over several steps so that decode goes on.", False),
         Fact("--trust_remote_code", "Allow Python code from the model's repository to run.", False),
         Fact(
@@ -207,23 +227,3 @@ TENSORRT_LLM = Dialect(
 )
 
 DIALECTS = (VLLM, SGLANG, TENSORRT_LLM)
-
-# Technique -> what turns it on or sizes it in vLLM, SGLang, TensorRT-LLM. A word without dashes is a key of the YAML.
-TECHNIQUES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
-    "continuous batching": (("--max-num-seqs",), ("--max-running-requests",), ("--max_batch_size",)),
-    "token budget": (("--max-num-batched-tokens",), ("--max-prefill-tokens",), ("--max_num_tokens",)),
-    "chunked prefill": (("--enable-chunked-prefill",), ("--chunked-prefill-size",), ("--enable_chunked_prefill",)),
-    "sequence length": (("--max-model-len",), ("--context-length",), ("--max_seq_len",)),
-    "KV cache memory": (("--gpu-memory-utilization",), ("--mem-fraction-static",), ("--free_gpu_memory_fraction",)),
-    "quantization": (
-        ("--quantization", "--kv-cache-dtype"),
-        ("--quantization", "--kv-cache-dtype"),
-        ("--kv_cache_dtype", "kv_cache_config"),
-    ),
-    "speculative decoding": (("--speculative-config",), ("--speculative-algorithm",), ("speculative_config",)),
-    "prefix caching": (("--enable-prefix-caching",), ("--disable-radix-cache",), ("kv_cache_config",)),
-    "tensor parallelism": (("--tensor-parallel-size",), ("--tp-size",), ("--tensor_parallel_size",)),
-    "pipeline parallelism": (("--pipeline-parallel-size",), ("--pp-size",), ("--pipeline_parallel_size",)),
-    "expert parallelism": (("--enable-expert-parallel",), ("--ep-size",), ("--moe_expert_parallel_size",)),
-    "disaggregation": (("--kv-transfer-config",), ("--disaggregation-mode",), ("cache_transceiver_config",)),
-}

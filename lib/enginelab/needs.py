@@ -197,7 +197,7 @@ NEEDS = (
         cuda12="0.5.19",
         cuda12_install=f'pip install "sglang[diffusion]==0.5.19" {SGLANG_FOR_CUDA_12}',
         cpu_build="sglang 0.5.14",
-        lock="sglang-diffusion-cpu",
+        lock="sglang-cpu",
         cpu_memory_gb=5,
         cpu_disk_gb=4,
     ),

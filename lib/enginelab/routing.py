@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from . import compiled
 from .kvrouter import DEFAULT, Weights
 from .router import Router
 from .scheduler import Config, Record
@@ -44,6 +45,7 @@ def simulate(
     policy: str = "round_robin",
     weights: Weights = DEFAULT,
     seed: int = 0,
+    core: str = "auto",
 ) -> Trace:
     """What a fleet of engines behind a router makes of a workload; `place` also says who served what.
 
@@ -52,11 +54,12 @@ def simulate(
     policy    "round_robin", "least_loaded" (fewest active requests, the first of equals) or "kv_aware"
     weights   of the KV-aware policy
     seed      of the KV-aware policy's choices between equal costs, or at a temperature above 0
+    core      "python" or "numba" to insist, see `compiled.serve`; the result is the same
 
     Raises `ValueError` naming what is impossible: no workers, an unknown policy, workers of different block sizes
     behind a KV-aware router, or a request that its worker could never finish.
     """
-    return place(requests, configs, policy, weights, seed).trace
+    return place(requests, configs, policy, weights, seed, core).trace
 
 
 def place(
@@ -65,6 +68,7 @@ def place(
     policy: str = "round_robin",
     weights: Weights = DEFAULT,
     seed: int = 0,
+    core: str = "auto",
 ) -> Placement:
     """`simulate`, with the worker of each request.
 
@@ -74,7 +78,10 @@ def place(
     """
     requests = tuple(requests)
     record = Record(len(requests))
-    router = Router(configs, record, policy, weights, seed)
+    router = Router(configs, record, policy, weights, seed)  # checks the arguments
+    if served := compiled.serve(requests, configs, policy, weights, seed, core):
+        trace = Trace(requests, *served[:3], cached_tokens=served.cached_tokens)
+        return Placement(trace, tuple(served.workers))
     workers = [0] * len(requests)
     for index in in_order([request.arrival for request in requests]):
         workers[index] = router.send(requests[index], index)

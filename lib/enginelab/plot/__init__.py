@@ -9,22 +9,26 @@ from .charts import compare, replicas, roofline, routing, slots, static_and_cont
 from .diagrams import Edge, Node, flowchart, graph
 from .fleet import day, disaggregation, router_flip
 from .palette import PALETTE
+from .pictures import apart, gallery, picture_times
 from .tokens import kv_blocks, prompt_blocks, step_tokens
 
 __all__ = [
-    "PALETTE",
     "Edge",
     "Node",
+    "PALETTE",
+    "apart",
     "attained",
     "break_even_map",
     "compare",
     "day",
     "disaggregation",
     "flowchart",
+    "gallery",
     "graph",
     "kv_blocks",
-    "prompt_blocks",
+    "picture_times",
     "price_of_a_promise",
+    "prompt_blocks",
     "replicas",
     "roofline",
     "router_flip",
