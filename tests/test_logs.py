@@ -71,7 +71,12 @@ def test_half_a_secret_at_the_end_of_a_long_line_is_not_shown(tmp_path):
 def test_a_token_is_blanked_and_a_module_is_not():
     hide = logs.redactor([], {})
     assert hide("use hf_" + "aB3" * 11 + "c now") == "use [secret] now"
-    for text in ("srt/utils/hf_transformers/config.py", "'hf_overrides': {}", "hf_hub_download", "hf_quant_config.json"):
+    for text in (
+        "srt/utils/hf_transformers/config.py",
+        "'hf_overrides': {}",
+        "hf_hub_download",
+        "hf_quant_config.json",
+    ):
         assert hide(text) == text
 
 

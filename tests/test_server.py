@@ -325,6 +325,27 @@ def test_ctrl_c(place, when):
     place.assert_clean()
 
 
+def test_ctrl_c_at_the_very_moment_of_the_start(place):
+    code = """
+        import os, signal
+        class Popen(subprocess.Popen):
+            def __init__(self, *words, **more):
+                super().__init__(*words, **more)
+                os.kill(os.getpid(), signal.SIGINT)
+        subprocess.Popen = Popen
+        try:
+            with run('linger()', grace=0.3): pass
+        except KeyboardInterrupt:
+            print('interrupted', flush=True)
+            sys.stdin.read()
+    """
+    kernel = place.kernel(code)
+    assert kernel.stdout.readline() == "interrupted\n"
+    left = place.processes()
+    kernel.communicate()
+    assert left == []
+
+
 def test_a_second_ctrl_c_kills_without_waiting(place):
     stubborn = "signal.signal(signal.SIGTERM, lambda *_: print('not yet', flush=True))"
     kernel = place.kernel(f"with run({stubborn!r}, grace=60):\n    print('up', flush=True)\n    sys.stdin.read()")
