@@ -275,10 +275,11 @@ def test_death_while_it_answers(place):
     sentence(error, place, Path(plan["log"]))
 
 
+# It is never ready, so that a quick engine is still starting when the fault comes.
 KERNEL = """
 import json, sys
 from enginelab import server
-with server.running(**json.load(open(sys.argv[1]))):
+with server.running(**json.load(open(sys.argv[1])), ready=lambda url: False):
     pass
 """
 
