@@ -86,13 +86,13 @@ def replayed(requests, policy):
 
 
 def profile(requests, core, functions=8):
-    """Print where the time goes: share of each function's own time, of all under the profiler."""
+    """Print where the time goes: own time of each function under the profiler; all machine code is `router.serve`."""
     profiler = cProfile.Profile()
     profiler.runcall(routing.simulate, requests, [CONFIG] * WORKERS, "kv_aware", core=core)
     stats = pstats.Stats(profiler)
-    own = sorted(((row[2], name) for (_, _, name), row in stats.stats.items()), reverse=True)[:functions]
-    names = [(f"{name}, all machine code" if name == "serve" else name, time) for time, name in own]
-    print(f"{core}: time goes to " + "; ".join(f"{name} {time / stats.total_tt:.0%}" for name, time in names))
+    own = sorted(((row[2], Path(file).stem, name) for (file, _, name), row in stats.stats.items()), reverse=True)
+    shares = [f"{module}.{name} {time / stats.total_tt:.0%}" for time, module, name in own[:functions]]
+    print(f"{core}: time goes to {'; '.join(shares).replace('~.', '')}")
 
 
 def main(count=10_000, beside_dynamo=True):

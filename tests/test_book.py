@@ -270,6 +270,8 @@ LAYERS = {
         *"batching diffusion roofline speculation kvcache step_time engine scheduler calibration mocker".split(),
         *"routing router kvrouter prefix_tree disaggregation".split(),
         *"planner scaling engine_profile forecast autoscaling traffic break_even choosing verdicts compiled".split(),
+        "cost",
+        "tuning",
     },
     "runs": {
         *"environments inspection preflight logs supervisor supervised server client images native".split(),

@@ -110,6 +110,12 @@ def test_a_long_crowded_run_is_the_same(policy):
     assert fast == plain and max(plain.trace.ttft) > 1, "nobody waited"
 
 
+def test_a_quiet_run_is_the_same_where_decoding_evicts_what_the_router_looks_for():
+    requests, configs = crowd(4000, rate=1.0), [Config(num_blocks=700, enable_prefix_caching=True)] * 3
+    plain, fast = (routing.place(requests, configs, "kv_aware", core=core) for core in ("python", "numba"))
+    assert fast == plain and max(plain.trace.ttft) < 1, "somebody waited"
+
+
 def test_more_room_is_made_for_prompts_in_many_chunks(monkeypatch):
     rooms, real = [], memory.fresh
     monkeypatch.setattr(memory, "fresh", lambda *given: rooms.append(given[-1]) or real(*given))

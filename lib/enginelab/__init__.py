@@ -5,9 +5,9 @@ Four layers; a module imports from its own layer or an earlier one:
 facts     workload, trace, table, hardware, flags, dynamo_flags, image_flags, atlas, commands, engines, fidelity
           machines, needs, results, trtllm_reference, trtllm
           a service in a cluster: deployment_schema, deployment; the book itself: printed, drift
-models    batching, roofline, speculation, choosing, verdicts
+models    batching, roofline, speculation, choosing, verdicts, cost
           pictures: diffusion
-          one engine: step_time, kvcache, engine, scheduler, calibration, mocker
+          one engine: step_time, kvcache, engine, scheduler, calibration, mocker, tuning
           many: kvrouter, prefix_tree, router, routing, disaggregation
           both again: compiled, a package
           over time: planner, scaling, forecast, engine_profile, traffic, autoscaling; break_even

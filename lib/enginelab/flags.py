@@ -102,6 +102,11 @@ VLLM = Dialect(
             "--kv-transfer-config",
             "Hand the KV cache to another server, for disaggregation: connector and role as JSON.",
         ),
+        Fact(
+            "--enable-prompt-tokens-details",
+            "Say in each answer how many prompt tokens were found in the cache.",
+            False,
+        ),
         Fact("--enforce-eager", "Run without capturing graphs: starts sooner, runs slower.", False),
         Fact("--trust-remote-code", "Allow Python code from the model's repository to run.", False),
         Fact("--seed", "Seed of the engine's random numbers."),

@@ -7,6 +7,7 @@ semicolon or keep the result in a name, so that only the figure is shown.
 from .break_even import attained, break_even_map, price_of_a_promise
 from .charts import compare, replicas, roofline, routing, slots, static_and_continuous
 from .diagrams import Edge, Node, flowchart, graph
+from .dots import dots, engines
 from .fleet import day, disaggregation, router_flip
 from .palette import PALETTE
 from .pictures import apart, gallery, picture_times
@@ -22,6 +23,8 @@ __all__ = [
     "compare",
     "day",
     "disaggregation",
+    "dots",
+    "engines",
     "flowchart",
     "gallery",
     "graph",
