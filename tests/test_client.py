@@ -179,7 +179,7 @@ FAULTS = {
         "no model m",
     ),
     "a secret in an error": (
-        lambda h: send(h, event({"error": {"message": "key hf_abcdefghijkl is bad"}})),
+        lambda h: send(h, event({"error": {"message": "key hf_AbCdEfGhIjKlMnOpQrStUvWx is bad"}})),
         "key … is bad",
     ),
     "a stream cut short": (lambda h: send(h, piece("a"), length=5000), "no proper answer"),

@@ -65,7 +65,7 @@ def test_tokens_that_came_together_leave_no_token_times():
     ("changed", "sentence"),
     [
         ({"errors": ["", "Traceback\n…\nConnectionResetError: gone", ""]}, "1 of 3 requests failed.*Reset.*gone"),
-        ({"errors": ["", "bad key hf_abcdefghijkl", ""]}, "key …"),
+        ({"errors": ["", "bad key hf_AbCdEfGhIjKlMnOpQrStUvWx", ""]}, "key …"),
         ({"output_lens": [3, 1, 1]}, "Request 3 got 1 tokens, not the 2"),
         ({"ttfts": [0.05, 0.06]}, "not what this course knows"),
         ({"ttfts": None}, "not what this course knows"),
@@ -249,7 +249,7 @@ NO_END = ROWS[2]["responses"][:2]
             {"metadata": {"conversation_id": "2"}, "responses": [], "start_perf_ns": 0, "error": GONE},
             "1 of 3.*not exist",
         ),
-        (ROWS[2] | {"error": {"message": "bad key hf_abcdefghijkl"}}, "1 of 3 requests failed.*bad key …"),
+        (ROWS[2] | {"error": {"message": "bad key hf_AbCdEfGhIjKlMnOpQrStUvWx"}}, "1 of 3 requests failed.*bad key …"),
         (ROWS[2] | {"responses": NO_END}, "1 of 3.*broke off after 2 pieces"),
         (ROWS[2] | {"responses": [{"packets": [{"name": "data", "value": '{"error": "no room"}'}]}]}, "no room"),
         (aiperf_row(2, 105 * MS, [175 * MS], 1, 40), "Request 3 got 1 tokens, not the 2"),

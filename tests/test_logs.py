@@ -61,7 +61,27 @@ def test_redactor_blanks_longer_secrets_first():
     assert hide("Authorization: Bearer x.y.z") == "Authorization: Bearer [secret]"
 
 
+def test_half_a_secret_at_the_end_of_a_long_line_is_not_shown(tmp_path):
+    log = tmp_path / "log"
+    for before in range(280, 301):
+        log.write_text("x" * before + "the-whole-secret\nlast\n")
+        assert "the-" not in logs.explain("It died.", log, logs.redactor(["--api-key", "the-whole-secret"], {}))
+
+
+def test_a_token_is_blanked_and_a_module_is_not():
+    hide = logs.redactor([], {})
+    assert hide("use hf_" + "aB3" * 11 + "c now") == "use [secret] now"
+    for text in (
+        "srt/utils/hf_transformers/config.py",
+        "'hf_overrides': {}",
+        "hf_hub_download",
+        "hf_quant_config.json",
+    ):
+        assert hide(text) == text
+
+
 def test_values():
     argv = ["serve", "m", "--port", "1", "--port=2", "--other", "3", "--port"]
     assert logs.values(argv, ("--port",)) == ["1", "2"]
     assert logs.values(argv, ("serve",)) == ["m"]
+    assert logs.values(["sglang", "serve", "--model-path", "m", "--host", "--port", "1"], ("serve", "--host")) == []

@@ -76,7 +76,7 @@ def test_the_table_sets_predicted_beside_measured(tmp_path):
 
 
 SECRETS = [
-    "hf_abcdefghijkl",
+    "hf_AbCdEfGhIjKlMnOpQrStUvWx",
     "sk-abcdefghijkl",
     "ghp_abcdefghijkl",
     "nvapi-abcdefgh",

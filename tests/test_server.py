@@ -202,6 +202,13 @@ def test_a_name_on_the_hub_is_no_missing_folder(place):
             pass
 
 
+def test_a_flag_behind_serve_is_no_model(place):
+    (place.folder / "a" / "b" / "c").mkdir(parents=True)
+    with pytest.raises(server.ServerError, match="exit status 2"):  # the stand-in knows no --model-path: it did start
+        with place.running("", "serve", "--model-path=a/b/c", cwd=place.folder):
+            pass
+
+
 def test_port_taken(place):
     with socket.socket() as other:
         other.bind(("0.0.0.0", place.port))
@@ -318,6 +325,27 @@ def test_ctrl_c(place, when):
     place.assert_clean()
 
 
+def test_ctrl_c_at_the_very_moment_of_the_start(place):
+    code = """
+        import os, signal
+        class Popen(subprocess.Popen):
+            def __init__(self, *words, **more):
+                super().__init__(*words, **more)
+                os.kill(os.getpid(), signal.SIGINT)
+        subprocess.Popen = Popen
+        try:
+            with run('linger()', grace=0.3): pass
+        except KeyboardInterrupt:
+            print('interrupted', flush=True)
+            sys.stdin.read()
+    """
+    kernel = place.kernel(code)
+    assert kernel.stdout.readline() == "interrupted\n"
+    left = place.processes()
+    kernel.communicate()
+    assert left == []
+
+
 def test_a_second_ctrl_c_kills_without_waiting(place):
     stubborn = "signal.signal(signal.SIGTERM, lambda *_: print('not yet', flush=True))"
     kernel = place.kernel(f"with run({stubborn!r}, grace=60):\n    print('up', flush=True)\n    sys.stdin.read()")
@@ -363,14 +391,14 @@ def test_a_command_is_a_list_of_words(command):
 
 def test_secrets_stay_in_the_log(place, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "not-shaped-like-one")
-    leak = "print(os.environ['HF_TOKEN'], 'hf_abcdefghijk', 'sk-abcdefghijk', args.api_key, flush=True)"
+    leak = "print(os.environ['HF_TOKEN'], 'hf_AbCdEfGhIjKlMnOpQrStUvWx', 'sk-abcdefghijk', args.api_key, flush=True)"
     with place.running(leak, "--api-key", "local secret") as engine:
         shown = repr(engine)
     with pytest.raises(server.ServerError) as error:
         with place.running(leak + "; sys.exit(1)", "--api-key", "local secret"):
             pass
     shown += str(error.value)
-    for secret in ("not-shaped-like-one", "hf_abcdefghijk", "sk-abcdefghijk", "local secret"):
+    for secret in ("not-shaped-like-one", "hf_AbCdEfGhIjKlMnOpQrStUvWx", "sk-abcdefghijk", "local secret"):
         assert secret in place.log.read_text() and secret not in shown
     assert place.log.stat().st_mode & 0o077 == 0
 

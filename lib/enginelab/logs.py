@@ -11,7 +11,8 @@ from pathlib import Path
 
 SECRET_FLAGS = ("--api-key", "--hf-token")
 SECRET_NAME = re.compile(r"(TOKEN|KEY|SECRET|PASSWORD)$", re.I)
-SECRET_SHAPE = re.compile(r"\b(?:hf_\w{8,}|sk-[\w-]{8,}|nvapi-[\w-]{8,})|(?<=Bearer )\S+", re.I)
+# A hub's token has 34 letters and digits after hf_; what is shorter may be a module, such as hf_transformers.
+SECRET_SHAPE = re.compile(r"\b(?:hf_[a-z\d]{20,}|sk-[\w-]{8,}|nvapi-[\w-]{8,})|(?<=Bearer )\S+", re.I)
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 PREFIX = re.compile(
     r"(?:\(\S+ pid=\d+\) )?(?:(?:DEBUG|INFO|ERROR):?\s+)?(?:\[?[\d/-]+[ T][\d:.,]+\]? )?(?:\[\S+:\d+\]\s*)?"
@@ -23,8 +24,12 @@ READ_BYTES, LINE_CHARACTERS, STAGE_CHARACTERS = 256 * 1024, 300, 100
 
 
 def values(argv: Sequence[str], flags: Sequence[str]) -> list[str]:
-    """Return every value that `argv` gives to one of `flags`, as `--flag value` or `--flag=value`, in order."""
-    spaced = [(i, value) for i, (flag, value) in enumerate(zip(argv, argv[1:], strict=False)) if flag in flags]
+    """Return every value that `argv` gives to one of `flags`, as `--flag value` or `--flag=value`, in order.
+
+    A word that begins with `--` is the next flag and no value.
+    """
+    pairs = enumerate(zip(argv, argv[1:], strict=False))
+    spaced = [(i, value) for i, (flag, value) in pairs if flag in flags and not value.startswith("--")]
     joined = [(i, w.partition("=")[2]) for i, w in enumerate(argv) if "=" in w and w.partition("=")[0] in flags]
     return [value for _, value in sorted(spaced + joined)]
 
@@ -43,7 +48,10 @@ def redactor(argv: Sequence[str], environment: Mapping[str, str]) -> Callable[[s
 
 
 def lines(log: Path) -> list[str]:
-    """Return the lines in the last 256 KiB of a log: no blank ones, no control characters, bars as last drawn."""
+    """Return the lines in the last 256 KiB of a log: no blank ones, no control characters, bars as last drawn.
+
+    They are whole, since half a secret would not be known for one: hide first, cut then.
+    """
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - READ_BYTES))
@@ -51,7 +59,7 @@ def lines(log: Path) -> list[str]:
     except FileNotFoundError:
         return []
     drawn = (line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
-    return [line[:LINE_CHARACTERS] for line in (CONTROL.sub("", line).rstrip() for line in drawn) if line]
+    return [line for line in (CONTROL.sub("", line).rstrip() for line in drawn) if line]
 
 
 def stage(log: Path, hide: Callable[[str], str]) -> str:
@@ -67,9 +75,9 @@ def stage(log: Path, hide: Callable[[str], str]) -> str:
 
 def explain(sentence: str, log: Path, hide: Callable[[str], str], last: int = 15) -> str:
     """Return `sentence`, then the log's first error if it lies further up, then its `last` lines."""
-    everything = lines(log)
+    everything = [hide(line)[:LINE_CHARACTERS] for line in lines(log)]
     if not everything:
-        return f"{sentence} It logged nothing."
+        return hide(f"{sentence} It logged nothing.")
     parts = [sentence]
     errors = (line for line in everything[:-last] if ERROR.search(line) and not WARNING.search(line))
     first_error = next(errors, None)

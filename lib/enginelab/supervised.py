@@ -11,8 +11,10 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from . import supervisor
@@ -37,7 +39,8 @@ class Supervised:
     def start(self, argv: Sequence[str], log: Path, environment: Mapping[str, str], cwd: str | Path | None) -> None:
         """Start the supervisor, and wait until it has started the program or could not."""
         self.log = log
-        with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as output:
+        private = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(private, "wb") as output, _interrupted_later():
             self._process = subprocess.Popen(
                 # -I -S: what the engine's environment does to Python concerns the engine alone
                 [sys.executable, "-I", "-S", supervisor.__file__, str(self._grace), *argv],
@@ -123,3 +126,19 @@ class Supervised:
             self._process.stdin.write(word)
         except BrokenPipeError:
             pass  # it has ended by itself
+
+
+@contextmanager
+def _interrupted_later() -> Iterator[None]:
+    """Put Ctrl-C off until the block is done: a process that is started but not yet known could not be stopped."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Ctrl-C strikes the main thread alone
+        return
+    came = []
+    usual = signal.signal(signal.SIGINT, lambda *call: came.append(call))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual or signal.SIG_DFL)
+        if came:
+            signal.raise_signal(signal.SIGINT)
