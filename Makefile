@@ -3,7 +3,7 @@ PYTHON ?= python3
 BOOK = .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book serve test engines labs drift fidelity stamp result bench clean
+.PHONY: help setup book serve test engines labs prove drift fidelity stamp result bench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,9 +25,11 @@ test: setup ## run every test that needs no engine
 engines: setup ## make the engines' environments, in the cache folder
 	@for lock in labs/envs/*.txt; do PYTHONPATH=lib $(BOOK) -m enginelab.environments $$lock || exit 1; done
 
-labs: setup ## run the labs, and the tests of the course against the real engines
-	@# One lab at a time, for they measure. TensorRT-LLM's is rehearsed whole by a test, which reads its outputs too.
+labs: setup ## run the labs from top to bottom
+	@# One at a time, for they measure. TensorRT-LLM's is rehearsed by a test of `prove`, which reads its outputs too.
 	@$(BOOK) -m pytest --nbmake --nbmake-timeout=900 labs --ignore=labs/03_tensorrt_llm.ipynb
+
+prove: book ## test the course against the real engines: parsers, schedulers, printed commands, faults
 	@$(BOOK) -m pytest --numprocesses=2 --dist=loadfile tests/engines
 
 drift: book ## ask the newest releases of the engines about the course's commands, and report what changed
