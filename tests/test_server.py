@@ -411,6 +411,10 @@ def test_progress_is_sparing():
     assert said == ["  10 s  loading", "  35 s  compiling"]
 
 
+def test_free_port_leaves_room_for_the_port_that_sglang_derives_from_it():
+    assert max(server.free_port() for _ in range(200)) + 10_000 <= 65_535
+
+
 def test_free_port_is_free():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", server.free_port()))

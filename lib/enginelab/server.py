@@ -31,6 +31,7 @@ HOST_FLAGS, PORT_FLAGS = ("--host", "--http-host"), ("--port", "--http-port")  #
 MODEL_FLAGS = ("--model", "--model-path", "serve")  # `vllm serve MODEL`
 # Seconds for an engine that has stopped answering to be gone, before it counts as alive. On two busy cores vLLM 0.32.0
 # took 4.8 s from the death of its core until it ended itself (1 December 2026).
+HIGHEST_PORT = 65535 - 10_000  # SGLang 0.5.14 takes the port 10,000 above its own for gRPC, or dies
 GOING_DOWN = 10.0
 
 
@@ -61,10 +62,16 @@ class Server:
 
 
 def free_port() -> int:
-    """Return a port of 127.0.0.1 on which nothing listens now (another program may still be quicker to take it)."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return probe.getsockname()[1]
+    """Return a port of 127.0.0.1 on which nothing listens now (another program may still be quicker to take it).
+
+    It is `HIGHEST_PORT` at most, since SGLang derives a second port from the one that it is given.
+    """
+    port = HIGHEST_PORT + 1
+    while port > HIGHEST_PORT:
+        with socket.socket() as probe:
+            probe.bind((HOST, 0))
+            port = probe.getsockname()[1]
+    return port
 
 
 def sparingly(every: float = 10.0, say: Callable[[str], None] = print) -> Callable[[float, str], None]:
