@@ -29,9 +29,9 @@ from .supervised import ServerError, Supervised
 HOST = "127.0.0.1"
 HOST_FLAGS, PORT_FLAGS = ("--host", "--http-host"), ("--port", "--http-port")  # the second of each is Dynamo's
 MODEL_FLAGS = ("--model", "--model-path", "serve")  # `vllm serve MODEL`
+HIGHEST_PORT = 65535 - 10_000  # SGLang 0.5.14 takes the port 10,000 above its own for gRPC, or dies
 # Seconds for an engine that has stopped answering to be gone, before it counts as alive. On two busy cores vLLM 0.32.0
 # took 4.8 s from the death of its core until it ended itself (1 December 2026).
-HIGHEST_PORT = 65535 - 10_000  # SGLang 0.5.14 takes the port 10,000 above its own for gRPC, or dies
 GOING_DOWN = 10.0
 
 
