@@ -20,7 +20,8 @@ _PLANES = (
     Fact("--event-plane", "How workers tell the router what their caches hold: zmq, or nats."),
 )
 _DISAGGREGATION = Fact("--disaggregation-mode", "What the worker does: agg for both phases, or only prefill or decode.")
-_NOT_SERVED = ("--host", "--port")  # a worker has no HTTP port: the frontend talks to it
+# A worker has no HTTP port, and puts no answers together: the frontend does both.
+_NOT_SERVED = ("--host", "--port", "--enable-prompt-tokens-details")
 
 
 def _dialect(module: str, facts: tuple[Fact, ...], names_model: bool = True) -> Dialect:

@@ -118,6 +118,12 @@ def main() -> None:
             for action in parser._actions:
                 if action.option_strings:
                     known[action.option_strings[-1]] = declared(action, parser)
+    if "sglang serve" in parsers and hasattr(
+        importlib.import_module("sglang.cli.serve"), "_extract_model_type_override"
+    ):
+        # This one flag is taken out of the words by hand, before any parser sees them.
+        kind = argparse.Action(["--model-type"], "model_type")
+        parsers["sglang serve"]["--model-type"] = declared(kind, argparse.ArgumentParser())
     options = {program: list(known.values()) for program, known in parsers.items()}
     print(json.dumps({"answers": answers, "options": options}))
 

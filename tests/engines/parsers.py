@@ -57,6 +57,9 @@ PARSERS = (
     Parser("SGLang", "sglang-cpu.txt", "sglang", SGLANG_PROGRAMS, in_front="sglang-parser.txt"),
     Parser("SGLang", "sglang-cpu.txt", "sglang", SGLANG_PROGRAMS),
     Parser(
+        "SGLang Diffusion", "sglang-cpu.txt", "sglang", {"sglang serve": "--model-type diffusion --model-path MODEL"}
+    ),
+    Parser(
         "Dynamo",
         "dynamo.txt",
         "ai-dynamo",

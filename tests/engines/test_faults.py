@@ -289,7 +289,7 @@ def kernel(plan: dict) -> subprocess.Popen:
     file = Path(plan["log"]).with_suffix(".json")
     file.write_text(json.dumps(plan))
     return subprocess.Popen(
-        [sys.executable, "-c", KERNEL, file],
+        [sys.executable, "-u", "-c", KERNEL, file],
         env=os.environ | {"PYTHONPATH": str(ROOT / "lib")},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
