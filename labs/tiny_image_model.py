@@ -8,19 +8,16 @@ makes nothing, unless this program has changed since. FOLDER's name has to hold 
 that.
 """
 
-import hashlib
 import json
-import os
-import shutil
-import sys
 import tempfile
 from pathlib import Path
+
+import made_once
 
 SEED = 0
 VOCABULARY = 512
 SHARPNESS, CONTRAST, NOISE_TAKEN, BRIGHTNESS = 8.0, 9.0, 0.9, 3.0
 SPECIAL = "im_start im_end vision_start vision_end image_pad video_pad".split()
-MADE_BY = "made_by.txt"
 
 
 # The heavy imports stand inside the functions: a call that has nothing to make is done at once.
@@ -153,32 +150,11 @@ def pipeline(folder: Path):
     )
 
 
-def this_program() -> str:
-    """What tells a model of this program from one of another version of it."""
-    return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
-
-
-def make(folder: Path) -> None:
-    """The model in `folder`: made beside it and moved there whole, so that an interrupted run leaves no half model."""
-    os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", HF_HUB_DISABLE_PROGRESS_BARS="1")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = Path(tempfile.mkdtemp(prefix=folder.name, dir=folder.parent))
-    try:
-        with tempfile.TemporaryDirectory() as scratch:
-            pipeline(Path(scratch)).save_pretrained(unfinished)
-        (unfinished / MADE_BY).write_text(this_program())
-        shutil.rmtree(folder, ignore_errors=True)
-        unfinished.rename(folder)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+def fill(folder: Path) -> None:
+    """Write the model into `folder`."""
+    with tempfile.TemporaryDirectory() as scratch:
+        pipeline(Path(scratch)).save_pretrained(folder)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python tiny_image_model.py FOLDER")
-    target = Path(sys.argv[1])
-    made_by = target / MADE_BY
-    if not made_by.is_file() or made_by.read_text() != this_program():
-        make(target)
-    size = sum(file.stat().st_size for file in target.rglob("*") if file.is_file())
-    print(f"{target.name}: a Qwen-Image of {size / 1e6:.0f} MB, seed {SEED}")
+    made_once.main(__file__, f"a Qwen-Image of {{}}, seed {SEED}", fill)

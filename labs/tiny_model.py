@@ -6,17 +6,13 @@ environment's Python, which has torch and transformers. A second call with the s
 program has changed since.
 """
 
-import hashlib
-import os
 import pydoc_data.topics
-import shutil
-import sys
-import tempfile
 from pathlib import Path
+
+import made_once
 
 SEED = 0
 VOCABULARY = 2048
-MADE_BY = "made_by.txt"
 CHAT_TEMPLATE = (
     "{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}\n{% endfor %}"
     "{% if add_generation_prompt %}assistant: {% endif %}"
@@ -69,32 +65,11 @@ def model():
     return Qwen3ForCausalLM(config).to(torch.float32)
 
 
-def this_program() -> str:
-    """What tells a model of this program from one of another version of it."""
-    return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
-
-
-def make(folder: Path) -> None:
-    """Both, in `folder`: made beside it and moved there whole, so that an interrupted run leaves no half model."""
-    os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", HF_HUB_DISABLE_PROGRESS_BARS="1")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = Path(tempfile.mkdtemp(prefix=folder.name, dir=folder.parent))
-    try:
-        tokenizer().save_pretrained(unfinished)
-        model().save_pretrained(unfinished)
-        (unfinished / MADE_BY).write_text(this_program())
-        shutil.rmtree(folder, ignore_errors=True)
-        unfinished.rename(folder)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+def fill(folder: Path) -> None:
+    """Write both into `folder`."""
+    tokenizer().save_pretrained(folder)
+    model().save_pretrained(folder)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python tiny_model.py FOLDER")
-    target = Path(sys.argv[1])
-    made_by = target / MADE_BY
-    if not made_by.is_file() or made_by.read_text() != this_program():
-        make(target)
-    size = sum(file.stat().st_size for file in target.iterdir())
-    print(f"{target.name}: a Qwen3 of {size / 1e6:.0f} MB with random weights, seed {SEED}")
+    made_once.main(__file__, f"a Qwen3 of {{}} with random weights, seed {SEED}", fill)

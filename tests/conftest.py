@@ -1,9 +1,15 @@
 """Fixtures that several test files share."""
 
+import importlib.util
+import io
 import os
 from pathlib import Path
 
+import matplotlib as mpl
+import matplotlib.pyplot as plt
 import pytest
+
+mpl.use("agg")
 
 
 @pytest.fixture(scope="session")
@@ -13,3 +19,36 @@ def public_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the public traces are not here: set ENGINELAB_DATA to their folder")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def closed_figures():
+    """No test leaves a figure to the next."""
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="session")
+def inline_figures():
+    """The site's extension that sets figures into pages."""
+    path = Path(__file__).parents[1] / "site" / "inline_figures.py"
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def suits_the_book(inline_figures):
+    """A check of what each figure promises: it leaves matplotlib as it was, and its colours follow the page's theme."""
+
+    def check(draw):
+        before = dict(mpl.rcParams)
+        ax = draw()
+        assert dict(mpl.rcParams) == before
+        with mpl.rc_context({"svg.fonttype": "none"}), io.StringIO() as file:
+            ax.figure.savefig(file, format="svg")
+            assert inline_figures.foreign_colours(file.getvalue()) == set()
+        return ax
+
+    return check

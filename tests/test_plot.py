@@ -1,11 +1,9 @@
 """The figures: what they draw is what the data says, and they can be read in both themes."""
 
-import importlib.util
 import io
 import re
 import xml.etree.ElementTree as ET
 from itertools import product
-from pathlib import Path
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -18,24 +16,7 @@ from matplotlib.patches import FancyBboxPatch
 from enginelab import batching, choosing, hardware, planner, plot, roofline
 from enginelab.plot.palette import FILLS, PALETTE, STROKES
 
-mpl.use("agg")
 LESSON = [2, 8, 3, 5, 3, 4]
-
-
-@pytest.fixture(autouse=True)
-def closed_figures():
-    yield
-    plt.close("all")
-
-
-@pytest.fixture(scope="module")
-def inline_figures():
-    """The site's extension that sets figures into pages."""
-    path = Path(__file__).parents[1] / "site" / "inline_figures.py"
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def bars(ax, kind):
@@ -178,16 +159,9 @@ def test_an_edge_to_no_box_is_an_error():
 
 
 @pytest.mark.parametrize("name", figures())
-def test_a_figure_leaves_matplotlib_as_it_was(name):
-    before = dict(mpl.rcParams)
-    figures()[name]()
-    assert dict(mpl.rcParams) == before
-
-
-@pytest.mark.parametrize("name", figures())
-def test_a_figure_becomes_part_of_the_page_with_colours_that_follow_the_theme(name, inline_figures):
+def test_a_figure_becomes_part_of_the_page_with_colours_that_follow_the_theme(name, inline_figures, suits_the_book):
+    suits_the_book(figures()[name])
     drawn = svg(figures()[name]())
-    assert inline_figures.foreign_colours(drawn) == set()
     element = inline_figures.inline(drawn, 'What "it" shows', "figure-7-")
     assert not re.search(r"#[0-9a-fA-F]{6}\b", element)
     root = ET.fromstring(element)

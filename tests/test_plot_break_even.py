@@ -1,18 +1,11 @@
 """The figures of promises: what they draw is what the data says, in colours that follow the theme."""
 
-import importlib.util
-import io
-from pathlib import Path
-
-import matplotlib as mpl
-import matplotlib.pyplot as plt
 import pytest
 
 from enginelab import autoscaling, plot
 from enginelab.engine_profile import Curve, Profile
 from enginelab.planner import Replicas
 
-mpl.use("agg")
 RATES = (8, 10, 12)
 PANELS = {"25 ms": {"6 together": (1, 0.8, 0.2), "3 + 3": (1, 1, 0.9)}, "60 ms": {"6 together": (1, 1, 1)}}
 SHARES, PLAIN, AWARE = (0, 0.5, 0.9), (14, 16, 20), (14, 18, 40)
@@ -32,12 +25,6 @@ FIGURES = {
     "price_of_a_promise": lambda: plot.price_of_a_promise({"fixed": days(), "planned": days()[:1]}),
     "break_even_map": lambda: plot.break_even_map(SHARES, PLAIN, AWARE),
 }
-
-
-@pytest.fixture(autouse=True)
-def closed_figures():
-    yield
-    plt.close("all")
 
 
 def lines(ax):
@@ -72,14 +59,5 @@ def test_the_map_has_both_lines_and_names_the_regions_where_they_lie():
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_a_figure_leaves_matplotlib_as_it_was_and_uses_the_palette_alone(name):
-    path = Path(__file__).parents[1] / "site" / "inline_figures.py"
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    inline_figures = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(inline_figures)
-    before = dict(mpl.rcParams)
-    ax = FIGURES[name]()
-    assert dict(mpl.rcParams) == before
-    with mpl.rc_context({"svg.fonttype": "none"}), io.StringIO() as file:
-        ax.figure.savefig(file, format="svg")
-        assert inline_figures.foreign_colours(file.getvalue()) == set()
+def test_a_figure_suits_the_book(name, suits_the_book):
+    suits_the_book(FIGURES[name])

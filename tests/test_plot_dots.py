@@ -1,16 +1,9 @@
 """The figures of several runs: what they draw is what the data says, in colours that follow the theme."""
 
-import importlib.util
-import io
-from pathlib import Path
-
-import matplotlib as mpl
-import matplotlib.pyplot as plt
 import pytest
 
 from enginelab import plot, scheduler, workload
 
-mpl.use("agg")
 PREDICTED, MEASURED = {"a": 3.0, "b": 2.0, "c": 1.0}, {"c": 1.5, "a": 2.5}
 LOAD = workload.build(workload.poisson(5, 20, seed=1), 100, 20)
 RUNS = {f"engine {seats}": scheduler.simulate(LOAD, scheduler.Config(max_num_seqs=seats)) for seats in (1, 2, 4)}
@@ -18,12 +11,6 @@ FIGURES = {
     "dots": lambda: plot.dots(PREDICTED, MEASURED, "Some number"),
     "engines": lambda: plot.engines(RUNS, RUNS)[0],
 }
-
-
-@pytest.fixture(autouse=True)
-def closed_figures():
-    yield
-    plt.close("all")
 
 
 def marks(ax):
@@ -59,14 +46,5 @@ def test_engines_are_compared_in_three_numbers():
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_a_figure_leaves_matplotlib_as_it_was_and_uses_the_palette_alone(name):
-    path = Path(__file__).parents[1] / "site" / "inline_figures.py"
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    inline_figures = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(inline_figures)
-    before = dict(mpl.rcParams)
-    ax = FIGURES[name]()
-    assert dict(mpl.rcParams) == before
-    with mpl.rc_context({"svg.fonttype": "none"}), io.StringIO() as file:
-        ax.figure.savefig(file, format="svg")
-        assert inline_figures.foreign_colours(file.getvalue()) == set()
+def test_a_figure_suits_the_book(name, suits_the_book):
+    suits_the_book(FIGURES[name])

@@ -1,7 +1,5 @@
 """The fleet's figures: what they draw is what the data says."""
 
-import matplotlib as mpl
-import matplotlib.pyplot as plt
 import pytest
 
 from enginelab import autoscaling, disaggregation, forecast, kvrouter
@@ -11,14 +9,6 @@ from enginelab.planner import Replicas
 from enginelab.plot import fleet
 from enginelab.scheduler import Config
 from enginelab.workload import build, poisson
-
-mpl.use("agg")
-
-
-@pytest.fixture(autouse=True)
-def closed_figures():
-    yield
-    plt.close("all")
 
 
 def test_the_router_turns_where_the_cold_worker_gets_cheaper():

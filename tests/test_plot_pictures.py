@@ -1,7 +1,5 @@
 """The figures of the image labs draw the pictures and points that they are given."""
 
-import matplotlib as mpl
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
@@ -10,14 +8,7 @@ from enginelab import plot
 from enginelab.diffusion import Latency
 from enginelab.plot.palette import PALETTE
 
-mpl.use("agg")
 NAMED = {colour.light for colour in PALETTE.values()}
-
-
-@pytest.fixture(autouse=True)
-def closed_figures():
-    yield
-    plt.close("all")
 
 
 def test_a_gallery_shows_each_picture_under_its_title():

@@ -4,19 +4,17 @@ import math
 import random
 from dataclasses import replace
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pytest
 from matplotlib.text import Text
 from plain_engine import PlainEngine
-from test_plot import bars, inline_figures, svg, texts  # noqa: F401  (a fixture)
+from test_plot import bars, texts
 
 from enginelab import plot
 from enginelab.plot.tokens import AGAIN, FOUND, NEXT, PROMPT
 from enginelab.scheduler import Config, StepTime, schedule, simulate
 from enginelab.workload import Request
 
-mpl.use("agg")
 EASY = StepTime(0.010, 0.001, 0, 0)
 LONG = [Request(0, 2, 8), Request(0, 3, 6), Request(0.005, 15, 2)]
 CHUNKED, WHOLE = Config(max_num_batched_tokens=8, step_time=EASY), Config(enable_chunked_prefill=False, step_time=EASY)
@@ -24,12 +22,6 @@ GUESTS = [Request(0, 3, 3), Request(0, 2, 7), Request(0, 5, 5)]
 TIGHT = Config(3, 4, num_blocks=4, block_size=4, step_time=EASY)
 PROMPTS = [Request(0, 16, 2, (1, 2, 3, 4)), Request(1, 18, 2, (1, 2, 5, 6)), Request(2, 16, 2, (1, 2, 3, 4))]
 CACHED = simulate(PROMPTS, Config(block_size=4, enable_prefix_caching=True)).cached_tokens
-
-
-@pytest.fixture(autouse=True)
-def closed_figures():
-    yield
-    plt.close("all")
 
 
 FIGURES = {
@@ -129,11 +121,8 @@ def test_prompt_blocks_marks_what_was_found_and_gives_equal_content_one_letter()
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_a_figure_is_readable_in_both_themes_and_leaves_matplotlib_as_it_was(name, inline_figures):  # noqa: F811
-    before = dict(mpl.rcParams)
-    ax = FIGURES[name]()
-    assert dict(mpl.rcParams) == before
-    assert inline_figures.foreign_colours(svg(ax)) == set()
+def test_a_figure_suits_the_book_and_its_words_are_large_enough_and_inside(name, suits_the_book):
+    ax = suits_the_book(FIGURES[name])
     ax.figure.draw_without_rendering()
     edges = ax.figure.bbox
     words = [*ax.get_children(), *ax.figure.legends[0].get_texts()]
