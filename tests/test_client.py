@@ -298,6 +298,11 @@ def test_ask_all_does_not_wait_for_the_headers_of_an_engine_that_holds_them_back
     assert sorted(order) == ["a", "b", "c"] and len(answers) == 3
 
 
+def test_ask_all_needs_a_limit_for_each_prompt_before_it_sends_any():
+    with pytest.raises(ValueError, match=r"one entry per prompt \(2\), not 1"):
+        client.ask_all("http://127.0.0.1:9", ["a", "b"], [3], model="m")
+
+
 def test_ask_all_in_turn_sends_each_after_the_first_token_of_the_one_before_and_all_go_on_together():
     order, last = [], threading.Event()
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from enginelab import inspection, preflight
+from enginelab import environments, inspection, preflight
 from enginelab.inspection import Hub
 from enginelab.machines import GB, MIB, Gpu, described
 
@@ -208,8 +208,14 @@ def test_free_disk_is_told_of_a_folder_that_is_not_there_yet(tmp_path):
 
 
 def test_knows_what_is_installed(tmp_path, monkeypatch):
-    (tmp_path / "vllm-cpu-0123456789ab").mkdir()
-    (tmp_path / "sglang-cpu-half-made").mkdir()
+    for name, marker in (
+        ("vllm-cpu-0123456789ab", "0123"),
+        ("sglang-cpu-half-made", "0123"),
+        ("dynamo-0123456789ab", environments.UNFINISHED),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / environments.MARKER).write_text(marker)
+    (tmp_path / "vllm-omni-cpu-0123456789ab").mkdir()
     program = tmp_path / "trtllm-serve"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
@@ -268,6 +274,8 @@ def test_a_proxy_is_respected(monkeypatch, hub_server):
     [
         ("HF_HUB_OFFLINE", "1", "HF_HUB_OFFLINE is set"),
         ("HF_ENDPOINT", "file:///etc/passwd", "HF_ENDPOINT is not a web address"),
+        ("HF_ENDPOINT", "http://[", "HF_ENDPOINT is not a web address"),
+        ("HF_ENDPOINT", "http://127.0.0.1:port", "The hub at 127.0.0.1 does not answer"),
         ("HF_ENDPOINT", "http://user:secret@127.0.0.1:1", "The hub at 127.0.0.1 does not answer"),
     ],
 )

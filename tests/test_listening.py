@@ -56,8 +56,14 @@ def test_forgets_what_has_ended(child):
         ("00000000:0016", "0.0.0.0", 22),
         ("00000000000000000000000001000000:0050", "::1", 80),
         ("00000000000000000000000000000000:0050", "::", 80),
+        ("0000000000000000FFFF00000100007F:0050", "::ffff:7f00:1", 80),
     ],
 )
 @pytest.mark.skipif(sys.byteorder == "big", reason="the texts are those of a little-endian machine")
 def test_reads_the_kernels_addresses(text, host, port):
     assert listening.address(text) == (host, port)
+
+
+@pytest.mark.parametrize("host, alone", [("::1", True), ("::ffff:127.0.0.1", True), ("::", False), ("10.0.0.1", False)])
+def test_knows_loopback_in_both_families(host, alone):
+    assert listening.Address(host, 80).loopback is alone

@@ -121,24 +121,27 @@ def offer(env, engine="http://127.0.0.1:9", **more):
 
 def test_offer_hands_over_the_requests_and_reads_the_result(generator, tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-the-learners-own-key")
+    monkeypatch.setenv("no_proxy", "example.org")
     env = generator(
         f"""
+import urllib.request
 rows = [json.loads(line) for line in open("requests.jsonl")]
 print("\\r 50%|#####     | 2/3 [00:00<00:00, 9.0it/s]", end="", file=sys.stderr, flush=True)
 time.sleep(0.6)
 open("result.json", "w").write({json.dumps(RECORD)!r})
-json.dump([sys.argv[1:], rows, os.getcwd(), "OPENAI_API_KEY" in os.environ], open({str(tmp_path / "seen")!r}, "w"))
+json.dump([sys.argv[1:], rows, os.getcwd(), "OPENAI_API_KEY" in os.environ,
+           bool(urllib.request.proxy_bypass("127.0.0.1:80"))], open({str(tmp_path / "seen")!r}, "w"))
 """
     )
     said = []
     trace = offer(env, on_progress=lambda seconds, line: said.append(line))
     assert trace.e2e == pytest.approx(RECORD["latencies"])
-    argv, rows, folder, key = json.loads((tmp_path / "seen").read_text())
+    argv, rows, folder, key, direct = json.loads((tmp_path / "seen").read_text())
     assert ["vllm", *argv] == generators.vllm_argv(job())
     assert [(r["timestamp"], r["input_length"], r["output_length"]) for r in rows] == [
         (r.arrival, r.prompt_tokens, r.output_tokens) for r in ASKED
     ]
-    assert not key
+    assert direct and not key
     assert not Path(folder).exists()
     assert "2/3 requests answered" in said
 

@@ -68,6 +68,20 @@ def test_half_a_secret_at_the_end_of_a_long_line_is_not_shown(tmp_path):
         assert "the-" not in logs.explain("It died.", log, logs.redactor(["--api-key", "the-whole-secret"], {}))
 
 
+def test_half_a_key_where_the_read_part_of_a_long_log_begins_is_not_shown(tmp_path):
+    log, key, rest = tmp_path / "log", "ABCDEFGHIJKLMNOP", " OSError: of a key\n"
+    for kept in range(1, len(key) + 1):
+        log.write_text(key + rest + "0" * (logs.READ_BYTES - kept - len(rest) - 6) + "\nlast\n")
+        shown = logs.explain("It died.", log, logs.redactor(["--api-key", key], {})).splitlines()
+        assert not any("OSError" in line for line in shown) and shown[-1].strip() == "last"
+
+
+def test_a_bar_that_never_ends_its_line_is_shown_as_last_drawn(tmp_path):
+    log = tmp_path / "log"
+    log.write_text("".join(f"\rloaded {n} of 50,000" for n in range(50_000)))
+    assert logs.lines(log) == ["loaded 49999 of 50,000"]
+
+
 def test_a_token_is_blanked_and_a_module_is_not():
     hide = logs.redactor([], {})
     assert hide("use hf_" + "aB3" * 11 + "c now") == "use [secret] now"

@@ -180,6 +180,8 @@ def good(tmp_path):
         ({"hardware": "<img src=x>"}, "hardware must be plain"),
         ({"day": "yesterday"}, "day must be a date"),
         ({"day": 20261201}, "day must be a date"),
+        ({"day": "20261201"}, "day must be a date"),
+        ({"day": "2026-W49-2"}, "day must be a date"),
         ({"measured": [1, 2]}, "measured must be at most 40 numbers"),
         ({"measured": {str(n): 1 for n in range(41)}}, "measured must be at most 40 numbers"),
         ({"measured": {"s": "fast"}}, "measured must hold finite numbers"),

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from enginelab import server
+from enginelab import server, supervised
 
 # A stand-in engine: its last argument holds Python that runs before it listens; `linger` starts a child that leaves
 # the session and ignores TERM, as an engine's scheduler may.
@@ -357,6 +357,23 @@ def test_a_second_ctrl_c_kills_without_waiting(place):
     place.assert_clean()
 
 
+def test_a_second_ctrl_c_that_comes_while_programs_are_told_to_end_kills_too(place, monkeypatch):
+    told, tell = [], supervised.Supervised.tell
+
+    def interrupted(member, word):
+        tell(member, word)
+        told.append(word)
+        if len(told) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(supervised.Supervised, "tell", interrupted)
+    stubborn = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+    with pytest.raises(KeyboardInterrupt), place.running(stubborn, grace=60):
+        pass
+    assert told == [b"s", b"k"]
+    place.assert_clean()
+
+
 def test_supervisor_killed(place):
     with pytest.raises(server.ServerError, match="supervisor was killed"), place.running() as engine:
         (supervisor,) = set(place.processes()) - {engine.pid}
@@ -409,6 +426,12 @@ def test_progress_is_sparing():
     for seconds in range(0, 60):
         progress(seconds, "loading" if seconds < 35 else "compiling")
     assert said == ["  10 s  loading", "  35 s  compiling"]
+
+
+def test_an_empty_model_is_a_mistake_of_the_command():
+    argv = [sys.executable, "--model", "", "--host", "127.0.0.1", "--port", str(server.free_port())]
+    with pytest.raises(ValueError, match="empty model"), server.running(argv):
+        pass
 
 
 def test_free_port_leaves_room_for_the_port_that_sglang_derives_from_it():

@@ -417,12 +417,6 @@ def test_nothing_or_something_odd_is_installed(tmp_path):
     assert trtllm_server.installation(path, patience=0.2).backends == ()
 
 
-def test_a_folder_that_was_compiled(tmp_path):
-    assert not trtllm_server.compiled(tmp_path)
-    (tmp_path / "rank0.engine").touch()
-    assert trtllm_server.compiled(tmp_path)
-
-
 # --- the steps that it took ---------------------------------------------------------------------------------------
 
 

@@ -28,7 +28,7 @@ from .server import Server
 LARGEST_REPLY = 64 * 2**20
 SILENCE = 60.0
 TAKEN_IN = 0.025  # seconds within which an engine has a request, if it does not say so by its headers
-# Seen in vLLM 0.32.0 and TensorRT-LLM, SGLang 0.5.14, Dynamo 1.6.1, 1 December 2026.
+# Seen in vLLM 0.32.0, SGLang 0.5.14 and Dynamo 1.6.1 on 1 December 2026; TensorRT-LLM has vLLM's, by its source.
 VERSION_PAGES = ("/version", "/server_info", "/openapi.json")
 
 
@@ -109,6 +109,8 @@ def ask_all(
 
     Raises as `ask` does.
     """
+    if len(prompts) != len(max_tokens):
+        raise ValueError(f"max_tokens must have one entry per prompt ({len(prompts)}), not {len(max_tokens)}")
 
     def answer(prompt: str | Sequence[int], limit: int, taken: threading.Event) -> Answer:
         try:

@@ -24,7 +24,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 OLDEST_PYTHON = (3, 11)
-MARKER = ".enginelab"  # in the environment: "unfinished", then what it was made from
+MARKER = ".enginelab"  # in the environment: UNFINISHED, then what it was made from
+UNFINISHED = "unfinished\n"
 BUILD_LITTER = ("build", "__pycache__")
 PIP_TAKES_UP = re.compile(r"(?:Collecting|Processing|Obtaining|Requirement already satisfied:) (\S+)")
 PIN = re.compile(r"([A-Za-z0-9._-]+)==([^\s;]+)")
@@ -126,6 +127,12 @@ def _key(lock: Path) -> str:
     return digest.hexdigest()[:12]
 
 
+def made(folder: Path) -> bool:
+    """Return whether a build in `folder` has come to its end."""
+    marker = folder / MARKER
+    return marker.is_file() and marker.read_text() != UNFINISHED
+
+
 def _finished(folder: Path, wanted: str) -> bool:
     marker = folder / MARKER
     return marker.is_file() and marker.read_text() == wanted and (folder / "bin" / "python").exists()
@@ -189,7 +196,7 @@ class _Build:
 
     def run(self, no_deps: bool) -> None:
         self.folder.mkdir()
-        (self.folder / MARKER).write_text("unfinished\n")
+        (self.folder / MARKER).write_text(UNFINISHED)
         self.log.write_bytes(b"")
         print(f"Making the environment for {self.lock.name}.", flush=True)
         self.need("make an environment", [sys.executable, "-m", "venv", str(self.folder)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes.util
+import http.client
 import os
 import platform
 import re
@@ -90,7 +91,11 @@ def free_disk(folder: Path) -> int | None:
 def installed(cache: Path) -> frozenset[str]:
     """The engines' programs that the PATH has, and the locks whose environments lie in `cache`."""
     programs = {row.program for row in NEEDS if shutil.which(row.program)}
-    locks = {row.lock for row in NEEDS if row.lock and any(cache.glob(f"{row.lock}-{'[0-9a-f]' * 12}"))}
+    locks = {
+        row.lock
+        for row in NEEDS
+        if row.lock and any(map(environments.made, cache.glob(f"{row.lock}-{'[0-9a-f]' * 12}")))
+    }
     return frozenset(programs | locks)
 
 
@@ -112,8 +117,11 @@ def hub(model: str, patience: float = 10.0) -> Hub:
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
         return Hub(False, "HF_HUB_OFFLINE is set: only models that are already in the cache can be served.")
     endpoint = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
-    name = urlsplit(endpoint).hostname
-    if urlsplit(endpoint).scheme not in ("http", "https") or not name:
+    try:
+        scheme, name = urlsplit(endpoint).scheme, urlsplit(endpoint).hostname
+    except ValueError:
+        scheme = name = None
+    if scheme not in ("http", "https") or not name:
         return Hub(False, "HF_ENDPOINT is not a web address: it should look like https://huggingface.co.")
     request = urllib.request.Request(f"{endpoint.rstrip('/')}/api/models/{model}", method="HEAD")
     try:
@@ -122,7 +130,7 @@ def hub(model: str, patience: float = 10.0) -> Hub:
             return Hub(True, f"The hub at {name} answers, and has {model}.")
     except urllib.error.HTTPError as error:
         return Hub(False, f"The hub at {name} answers, but refuses {model} ({error.code}): is its name still right?")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         why = _printable(str(getattr(error, "reason", None) or error))
         return Hub(
             False,

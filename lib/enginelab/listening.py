@@ -24,7 +24,8 @@ class Address(NamedTuple):
     @property
     def loopback(self) -> bool:
         """Whether only this machine can reach it."""
-        return ipaddress.ip_address(self.host).is_loopback
+        host = ipaddress.ip_address(self.host)
+        return (getattr(host, "ipv4_mapped", None) or host).is_loopback  # a server of both kinds has ::ffff:127.0.0.1
 
 
 def addresses() -> list[Address]:

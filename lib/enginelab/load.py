@@ -18,7 +18,7 @@ from . import logs
 from .client import ClientError
 from .generators import AIPERF, VLLM, Generator, Job, reason
 from .server import Server, sparingly
-from .supervised import Supervised
+from .supervised import Supervised, stop
 from .trace import Trace
 from .workload import Request
 
@@ -88,13 +88,14 @@ def _run(program: Generator, job: Job, folder: Path, env: Mapping[str, str], dea
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(content)
     argv, log = program.argv(job), folder / "log.txt"
-    # The generator would send a key of the learner's to the server.
-    ours = {"OPENAI_API_KEY": None, "NO_PROXY": "127.0.0.1,localhost", "TMPDIR": str(folder)}
+    # The generator would send a key of the learner's to the server; of the two spellings the small one wins.
+    here = "127.0.0.1,localhost"
+    ours = {"OPENAI_API_KEY": None, "NO_PROXY": here, "no_proxy": here, "TMPDIR": str(folder)}
     settings = {**os.environ, **env, **ours, **program.environment(job)}
     environment = {name: value for name, value in settings.items() if value is not None}
     if not shutil.which(argv[0], path=environment.get("PATH")):
         raise ClientError(f"The program '{argv[0]}' was not found: its environment must be on the PATH.")
-    started, process = time.monotonic(), Supervised(GRACE)
+    started, process = time.monotonic(), Supervised(GRACE, program.name)
     try:
         process.start(argv, log, environment, folder)
         while not process.ended(0.25):
@@ -104,7 +105,7 @@ def _run(program: Generator, job: Job, folder: Path, env: Mapping[str, str], dea
             done = _found(program.answered, reversed(logs.lines(log)))
             progress(seconds, f"{done} requests answered" if done else "starting the load generator")
     finally:
-        process.stop()
+        stop([process])
     if process.exit == 0:
         return ""
     lines = logs.lines(log)

@@ -54,10 +54,14 @@ def lines(log: Path) -> list[str]:
     """
     try:
         with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - READ_BYTES))
+            before = max(0, log.stat().st_size - READ_BYTES)
+            file.seek(before)
             text = file.read().decode(errors="replace")
     except FileNotFoundError:
         return []
+    if before:
+        _, *rest = re.split(r"[\r\n]", text, maxsplit=1)  # the first line, or bar, may have lost its beginning
+        text = "".join(rest)
     drawn = (line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
     return [line for line in (CONTROL.sub("", line).rstrip() for line in drawn) if line]
 

@@ -67,7 +67,8 @@ class Record:
         for name in ("driver", "python"):
             _matches(name, getattr(self, name) or "0", VERSION)
         try:
-            date.fromisoformat(self.day)
+            if date.fromisoformat(self.day).isoformat() != self.day:
+                raise ValueError
         except (TypeError, ValueError):
             raise ValueError("day must be a date like 2026-12-01") from None
         if not isinstance(self.engines, Mapping) or not 1 <= len(self.engines) <= len(NEEDS):

@@ -18,11 +18,11 @@ import shutil
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import logs
+from . import logs, supervised
 from .commands import Command
 from .supervised import ServerError, Supervised
 
@@ -154,10 +154,7 @@ def running(
         if gone := dead(0.0 if complete() else GOING_DOWN):
             raise failure(gone, f"died {time.monotonic() - started:.0f} s after its start ({gone.how})")
 
-    with ExitStack() as stop:
-        for member in members:
-            stop.callback(member.stop)
-        stop.callback(lambda: [member.tell(b"s") for member in members])  # all at once, then one after the other
+    try:
         for member, file, program, words in zip(members, files, programs, (*others.values(), argv), strict=True):
             member.start([program, *words[1:]], file, environment, cwd)
         while not complete():
@@ -183,6 +180,8 @@ def running(
                 raise death from error
             raise
         check()
+    finally:
+        supervised.stop(members)
 
 
 def _words(command: Command | Sequence[str]) -> list[str]:
@@ -219,6 +218,8 @@ def _present(argv: Sequence[str], environment: Mapping[str, str], folder: Path) 
     if program is None:
         raise ServerError(f"The program {argv[0]} was not found: install the engine first (`make engines`).")
     for model in logs.values(argv, MODEL_FLAGS):
+        if not model:
+            raise ValueError("command names an empty model: is the variable set that it comes from?")
         path = Path(model).expanduser()
         # a hub's name is "model" or "owner/model"; with a folder of the owner's name here, a folder is meant
         local = model[0] in "/.~" or model.count("/") > 1 or ("/" in model and (folder / path.parts[0]).is_dir())

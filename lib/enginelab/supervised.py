@@ -31,10 +31,10 @@ class Supervised:
     error: why it could not start.
     """
 
-    def __init__(self, grace: float, name: str = "the engine"):
+    def __init__(self, grace: float, name: str):
         self.name, self.log = name, None
         self.pid = self.exit = self.error = self._process = None
-        self._gone, self._text, self._grace = False, b"", grace
+        self._gone, self._text, self._grace, self._until = False, b"", grace, None
 
     def start(self, argv: Sequence[str], log: Path, environment: Mapping[str, str], cwd: str | Path | None) -> None:
         """Start the supervisor, and wait until it has started the program or could not."""
@@ -96,36 +96,57 @@ class Supervised:
         hint = {"SIGKILL": "; out of memory?", "SIGILL": "; this CPU lacks an instruction that it uses"}
         return f"killed by {name}{hint.get(name, '')}"
 
-    def stop(self) -> None:
-        """Stop all that the program started; a further Ctrl-C kills at once instead of waiting for a tidy end."""
-        if self._process is None:
-            return
-        until = time.monotonic() + self._grace + supervisor.UNKILLABLE_AFTER + 5
-        word, interrupt, status = b"s", None, None
-        while status is None:
-            try:
-                self.tell(word)
-                status = self._process.wait(max(0.0, until - time.monotonic()))
-            except KeyboardInterrupt as error:
-                word, interrupt = b"k", error
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                status = supervisor.GAVE_UP
-        self._process.stdin.close()
-        self._process.stdout.close()
-        if interrupt:
-            raise interrupt
-        if status == supervisor.GAVE_UP:
-            raise ServerError(f"A process that the engine (process {self.pid}) started could not be stopped.")
+    @property
+    def started(self) -> bool:
+        """Whether there is a supervisor, running or ended."""
+        return self._process is not None
 
     def tell(self, word: bytes) -> None:
         """Begin to stop it: any byte means TERM now and KILL after its grace; a later b"k" means KILL now."""
-        if self._process is None:
-            return
+        self._until = self._until or time.monotonic() + self._grace + supervisor.UNKILLABLE_AFTER + 5
         try:
             self._process.stdin.write(word)
         except BrokenPipeError:
             pass  # it has ended by itself
+
+    def gone(self) -> bool:
+        """Wait, after `tell`, until all that it started has ended; False if some of it could not be stopped."""
+        try:
+            status = self._process.wait(max(0.0, self._until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            status = supervisor.GAVE_UP
+        return status != supervisor.GAVE_UP
+
+    def close(self) -> None:
+        """Let go of the supervisor, which has ended."""
+        self._process.stdin.close()
+        self._process.stdout.close()
+
+
+def stop(members: Sequence[Supervised]) -> None:
+    """Stop all that `members` started, all at once; a Ctrl-C meanwhile kills instead of waiting for a tidy end.
+
+    Raises `ServerError` if something could not be stopped, else the Ctrl-C.
+    """
+    waiting = [member for member in members if member.started]
+    word, interrupt, stuck = b"s", None, []
+    while waiting:
+        try:
+            for member in waiting:
+                member.tell(word)
+            while waiting:
+                if not waiting[-1].gone():
+                    stuck.append(waiting[-1])
+                waiting.pop().close()
+        except KeyboardInterrupt as error:
+            word, interrupt = b"k", error
+    if stuck:
+        raise ServerError(
+            f"A process that {stuck[0].name} (process {stuck[0].pid}) started could not be stopped."
+        ) from interrupt
+    if interrupt:
+        raise interrupt
 
 
 @contextmanager

@@ -166,11 +166,6 @@ def _output(argv: Sequence[str], patience: float) -> str:
     return done.stdout.decode(errors="replace")
 
 
-def compiled(folder: str | Path) -> bool:
-    """Whether a model's folder was compiled for V0: it then holds rank0.engine and the like."""
-    return any(Path(folder).glob("rank*.engine"))
-
-
 def steps(engine: Server | str) -> tuple[Step, ...]:
     """The steps that the engine took since this was last asked, those without any request left out.
 
