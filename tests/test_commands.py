@@ -123,6 +123,7 @@ def test_what_is_not_one_command_is_refused(line, named):
         ("vllm-omni serve m --omni", "vLLM Omni"),
         ("sglang serve --model-path m", "SGLang"),
         ("sglang serve --model-path m --model-type diffusion --output-path ''", "SGLang Diffusion"),
+        ("sglang serve --model-path m --model-type=diffusion", "SGLang Diffusion"),
     ],
 )
 def test_one_program_serves_two_engines_and_a_flag_says_which(line, engine):

@@ -20,7 +20,9 @@ def test_it_is_the_bill_divided_by_what_was_made(price, rate):
     assert per_million_tokens(price, rate) == pytest.approx(price * hours / (rate * hours * 3600 / 1e6))
 
 
-@pytest.mark.parametrize("price, rate, named", [(-1, 10, "price_per_hour"), (1, 0, "tokens_per_second"), (1, "x", "")])
+@pytest.mark.parametrize(
+    "price, rate, named", [(-1, 10, "price_per_hour"), (1, 0, "tokens_per_second"), (1, "x", "tokens_per_second")]
+)
 def test_impossible_numbers_are_named(price, rate, named):
-    with pytest.raises(ValueError, match=named or "tokens_per_second"):
+    with pytest.raises(ValueError, match=named):
         per_million_tokens(price, rate)

@@ -59,6 +59,7 @@ def test_at_another_size_each_part_grows_by_its_own_rule():
         ({4: 1.0, 8: 2.0, 16: 4.0}, "exactly two measurements, not 3"),
         ({4: 1.0, 8: 0.9}, "8 steps took 0.90 s and 4 steps 1.00 s: measure again"),
         ({4: 0.0, 8: 0.9}, "seconds must be a finite number greater than 0"),
+        ({4: 0.5, 8: float("nan")}, "seconds must be a finite number greater than 0"),
     ],
 )
 def test_what_gives_no_line_is_refused(points, says):
@@ -70,7 +71,14 @@ def test_a_fixed_part_below_zero_becomes_zero():
     assert Latency.fit(256, 256, {4: 1.0, 8: 2.5}).fixed == 0
 
 
-@pytest.mark.parametrize("wrong", [{"width": 0}, {"width": 8, "pixels": 0}, {"width": 8, "text_tokens": -1}])
+@pytest.mark.parametrize(
+    "wrong", [{"width": 0}, {"width": 1.5}, {"width": 8, "pixels": 0}, {"width": 8, "text_tokens": -1}]
+)
 def test_a_transformer_of_no_size_is_refused(wrong):
-    with pytest.raises(ValueError, match="must be a finite number of at least"):
+    with pytest.raises(ValueError, match="must be a whole number"):
         Transformer(**wrong)
+
+
+def test_a_picture_smaller_than_a_token_is_refused():
+    with pytest.raises(ValueError, match="width must be a whole number"):
+        Transformer(8).attention_share(15, 16)

@@ -70,7 +70,7 @@ def test_half_a_secret_at_the_end_of_a_long_line_is_not_shown(tmp_path):
 
 def test_half_a_key_where_the_read_part_of_a_long_log_begins_is_not_shown(tmp_path):
     log, key, rest = tmp_path / "log", "ABCDEFGHIJKLMNOP", " OSError: of a key\n"
-    for kept in range(1, len(key) + 1):
+    for kept in range(1, len(key)):
         log.write_text(key + rest + "0" * (logs.READ_BYTES - kept - len(rest) - 6) + "\nlast\n")
         shown = logs.explain("It died.", log, logs.redactor(["--api-key", key], {})).splitlines()
         assert not any("OSError" in line for line in shown) and shown[-1].strip() == "last"

@@ -31,7 +31,7 @@ def test_each_row_has_its_own_numbers_and_a_line_where_there_are_two():
 
 
 def test_a_measurement_of_something_else_is_an_error():
-    with pytest.raises(ValueError, match="d"):
+    with pytest.raises(ValueError, match="has not: d$"):
         plot.dots(PREDICTED, {"d": 1.0}, "Some number")
 
 

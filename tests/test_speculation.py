@@ -188,8 +188,8 @@ def test_speculation_never_changes_a_greedy_answer(answer, k, seed):
     "call, named",
     [
         (lambda: speculation.expected_tokens(1.2, 3), "acceptance, or chances together"),
-        (lambda: speculation.expected_tokens(math.nan, 3), "chances"),
-        (lambda: speculation.expected_tokens(0.5, -1), "steps"),
+        (lambda: speculation.expected_tokens(math.nan, 3), "acceptance must"),
+        (lambda: speculation.expected_tokens(0.5, -1), "draft_tokens must"),
         (lambda: speculation.tree_tokens((0.7, 0.4), 2, 3), "acceptance, or chances together"),
         (lambda: speculation.acceptance(2.5, 1), "tokens must lie between 1 and draft_tokens . 1 = 2"),
         (lambda: speculation.acceptance(0.9, 1), "tokens must lie between"),

@@ -135,9 +135,10 @@ def _shell_words(text: str) -> list[str]:
 
 
 def _dialect(words: Sequence[str]) -> tuple[Dialect, tuple[str, ...]]:
+    marks = {word.partition("=")[0] for word in words}
     for dialect in DIALECTS:
         for program in dialect.programs:
-            if tuple(words[: len(program)]) == program and (not dialect.mark or dialect.mark in words):
+            if tuple(words[: len(program)]) == program and (not dialect.mark or dialect.mark in marks):
                 return dialect, program
     known = ", ".join(dict.fromkeys(" ".join(program) for dialect in DIALECTS for program in dialect.programs))
     raise ValueError(f"the command must begin with one of: {known}; it begins with {' '.join(words[:3])!r}")

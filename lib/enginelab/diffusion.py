@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .workload import number
+from .workload import number, whole
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,11 @@ class Transformer:
 
     def __post_init__(self):
         for name, least in (("width", 1), ("pixels", 1), ("text_tokens", 0)):
-            number(name, getattr(self, name), least=least)
+            whole(name, getattr(self, name), least=least)
 
     def tokens(self, width: int, height: int) -> int:
         """Tokens of a picture of `width` x `height` pixels, the prompt's not counted."""
+        width, height = whole("width", width, least=self.pixels), whole("height", height, least=self.pixels)
         return (width // self.pixels) * (height // self.pixels)
 
     def work(self, width: int, height: int) -> int:
@@ -70,7 +71,8 @@ class Latency:
         if len(measured) != 2:
             raise ValueError(f"two numbers take exactly two measurements, not {len(measured)}")
         (few, short), (many, long) = sorted(measured.items())
-        number("seconds", short, above=0)
+        for seconds in (short, long):
+            number("seconds", seconds, above=0)
         if long <= short:
             raise ValueError(
                 f"{many} steps took {long:.2f} s and {few} steps {short:.2f} s: measure again on a machine that is idle"

@@ -5,7 +5,7 @@ The two sides are what the engine's own parser said, in its old release and in i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import NamedTuple
@@ -77,7 +77,7 @@ def abbreviates(options: Iterable[Option], spelling: str) -> str | None:
     return next(iter(longer.values())) if len(longer) == 1 and spelling.startswith("--") else None
 
 
-def compare(old: Said, new: Said, flags: Iterable[str]) -> tuple[Change, ...]:
+def compare(old: Said, new: Said, flags: Collection[str]) -> tuple[Change, ...]:
     """What changed for the commands that both sides were asked, and for each of `flags` that the old side declares."""
     changes = dict.fromkeys(_refused(old, new))
     for program, before in old.options.items():
@@ -86,11 +86,13 @@ def compare(old: Said, new: Said, flags: Iterable[str]) -> tuple[Change, ...]:
             was, now = declared(before, flag), declared(after, flag)
             if was is not None:
                 changes |= dict.fromkeys(_changed(flag, was, now, before, after))
-    return tuple(sorted(changes, key=lambda change: (change.kind not in BREAKS, change.kind, change.what)))
+    return tuple(sorted(changes, key=lambda change: (change.kind not in BREAKS, change)))
 
 
 def _refused(old: Said, new: Said) -> Iterator[Change]:
     for command, before in old.answers.items():
+        if command not in new.answers:
+            continue
         after = new.answers[command]
         if before.error is None and after.error is not None:
             yield Change("refused", " ".join(command), after.error)

@@ -23,7 +23,7 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class Needs:
-    """What one engine needs, as its documentation said on `as_of` (notes on what was tried stand in `remark`).
+    """What one engine needs, as its documentation said on the day that stands above `NEEDS`.
 
     version, install: the newest release, and how to get it; program: what the PATH then has. in_container: how to get
     `version` where no container can be started, "" where `install` starts none.
@@ -59,7 +59,6 @@ class Needs:
     cpu_memory_gb: int = 0
     cpu_disk_gb: int = 0
     on_cpu: str = "with a tiny model"
-    as_of: str = "2026-12-01"
 
     @property
     def memory_gb(self) -> int:

@@ -32,7 +32,16 @@ VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "met
 
 
 # What the pages are made from.
-SOURCES = ("_config.yml", "_toc.yml", "index.md", "chapters/*.md", "labs/*.ipynb", "lib/**/*.py", "site/**/*.py")
+SOURCES = (
+    "_config.yml",
+    "_toc.yml",
+    "index.md",
+    "chapters/*.md",
+    "labs/*.ipynb",
+    "lib/**/*.py",
+    "lib/**/*.json",
+    "site/**/*.py",
+)
 
 
 class NoBook(RuntimeError):

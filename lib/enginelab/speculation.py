@@ -45,7 +45,8 @@ def expected_tokens(acceptance: float, draft_tokens: int) -> float:
     acceptance    a, probability that a guess is right if all before it were, 0 … 1
     draft_tokens  k, guesses in a row, at least 0
     """
-    return tree_tokens((acceptance,), draft_tokens, draft_tokens)
+    whole("draft_tokens", draft_tokens)
+    return tree_tokens((number("acceptance", acceptance, least=0),), draft_tokens, draft_tokens)
 
 
 def acceptance(tokens: float, draft_tokens: int) -> float:

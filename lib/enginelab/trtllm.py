@@ -63,12 +63,8 @@ def check(command: Command | Sequence[str], config: object = None, version: str 
     return tuple(found)
 
 
-def who_wins(version: str) -> str:
-    """Which counts when a flag and the YAML set the same: "the file", "the flag", or "unknown"."""
-    return _winner(Version.parse(version))
-
-
 def _winner(at: Version) -> str:
+    """Which counts when a flag and the YAML set the same: "the file", "the flag", or "unknown"."""
     return "the file" if at <= FILE_WINS_UP_TO else "the flag" if at >= FLAG_WINS_FROM else "unknown"
 
 

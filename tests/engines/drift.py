@@ -2,8 +2,9 @@
 
     python tests/engines/drift.py [--report FILE] [ENGINE==VERSION …]
 
-Without names it takes the newest release of each engine. Each is installed without its dependencies into a folder of
-its own, in front of the environment that the labs use, and its parser asked as the old one is. The report is Markdown.
+Without names it takes the newest releases of vLLM, SGLang and Dynamo, and TensorRT-LLM's main branch. Each is installed
+without its dependencies into a folder of its own, in front of the environment that the labs use, and its parser asked
+as the old one is. The report is Markdown.
 Exit status 1 if something that the course prints works no more, or a release could not be asked.
 """
 
@@ -159,6 +160,8 @@ def main() -> int:
     known = releases()
     if unknown := wanted.keys() - known.keys() - {"TensorRT-LLM"}:
         reader.error(f"no engine {', '.join(sorted(unknown))}; there are {', '.join(known)} and TensorRT-LLM")
+    if wanted.get("TensorRT-LLM"):
+        reader.error("TensorRT-LLM is read from its main branch: give it no version")
     try:
         printed.book(ROOT)
     except printed.NoBook as why:

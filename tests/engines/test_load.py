@@ -106,7 +106,8 @@ def test_exactly_the_shared_blocks_are_found_in_the_cache(measured):
 
 
 def test_aiperf_tells_the_cached_tokens_of_each_request(engine):
-    """The prompts are those of the measurement before, so that all full blocks are there by now."""
+    """The prompts are those of the run before, so that all full blocks are there by now."""
+    offer(engine, "aiperf")
     trace = offer(engine, "aiperf")
     assert trace.cached_tokens == tuple((r.prompt_tokens - 1) // BLOCK * BLOCK for r in REQUESTS)
 

@@ -1,6 +1,6 @@
 """The compiled core: the engine and the router once more, for large workloads, with the same bits as a result.
 
-`scheduler.simulate` and `routing.simulate` use it where numba is installed (`pip install enginelab[fast]`); elsewhere,
+`scheduler.simulate` and `routing.simulate` use it where numba is installed (`pip install numba`); elsewhere,
 as in a browser, they are plain Python and this package does nothing. The plain modules say what the rules are and why.
 Here `kvcache`, `engine` and `router` do the same under the same names, function by function, on arrays, so that both
 can be read side by side: a change there is a change here, and tests compare the two to the last bit.
@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..workload import Request
@@ -61,13 +60,13 @@ def serve(
         raise ValueError(f"core must be 'auto', 'python' or 'numba', not {core!r}")
     if core == "python" or not requests or (core == "auto" and len(requests) < WORTH_IT):
         return None
-    if find_spec("numba") is None:
-        if core == "auto":
-            return None
-        raise ValueError("core 'numba' needs the package numba: pip install 'enginelab[fast]'")
     try:
         from . import columns
-
+    except ImportError as why:  # there is no numba, or one that does not go with the numpy that is there
+        if core == "auto":
+            return None
+        raise ValueError(f"core 'numba' needs a package numba that works here (pip install numba): {why}") from None
+    try:
         return columns.serve(requests, configs, policy, weights, seed)
     except Unsuited as reason:
         if core == "auto":

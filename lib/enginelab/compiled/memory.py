@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numba
 import numpy
 
+from .. import step_time
 from ..kvcache import PLENTY
 from ..step_time import PICOSECONDS
 
@@ -129,8 +130,8 @@ def fresh(sequences, ids, configs: Sequence[Config], room: int):
 def cache_folder() -> Path:
     """Where machine code is kept: in the user's cache folder, by what these sources say, never in the checkout."""
     home = os.environ.get("ENGINELAB_CACHE")
-    home = Path(home or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "enginelab")).expanduser()
-    sources = sorted(Path(__file__).parent.glob("*.py"))
+    home = Path(home or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "enginelab")).expanduser().absolute()
+    sources = [*sorted(Path(__file__).parent.glob("*.py")), Path(step_time.__file__)]  # all that is compiled
     key = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
     return home / f"compiled-{key}"
 

@@ -36,7 +36,8 @@ def attained(
             ax.grid(True, axis="x")
         axes[-1].set_xlabel("requests per second")
         axes[-1].set_xticks(rates[::2])
-        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(fleets))
+        handles, names = axes[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside lower center", ncols=len(names))
     return tuple(axes)
 
 
