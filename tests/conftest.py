@@ -3,6 +3,7 @@
 import importlib.util
 import io
 import os
+import signal
 from pathlib import Path
 
 import matplotlib as mpl
@@ -10,6 +11,9 @@ import matplotlib.pyplot as plt
 import pytest
 
 mpl.use("agg")
+
+# A run that a shell put into the background has Ctrl-C ignored, and so would every program that a test interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
