@@ -22,12 +22,14 @@ def test_a_bigger_batch_never_makes_fewer_tokens_per_second(model, gpu, batch, c
     assert more.tokens_per_second >= one.tokens_per_second * (1 - 1e-9)
 
 
-@given(model=MODELS, gpu=GPUS)
-def test_the_critical_batch_divides_memory_bound_from_compute_bound(model, gpu):
-    critical = roofline.critical_batch(model, gpu)
+@given(model=MODELS, gpu=GPUS, context=st.integers(0, 10_000))
+def test_the_critical_batch_divides_memory_bound_from_compute_bound(model, gpu, context):
+    critical = roofline.critical_batch(model, gpu, context)
     if critical >= 2:
-        assert roofline.decode_step(model, gpu, int(critical * 0.99)).bound == "memory"
-    assert roofline.decode_step(model, gpu, int(critical * 1.01) + 1).bound == "compute"
+        below = 1_000_000 if critical > 1e6 else int(critical * 0.99)
+        assert roofline.decode_step(model, gpu, below, context).bound == "memory"
+    if critical < 1e12:
+        assert roofline.decode_step(model, gpu, int(critical * 1.01) + 1, context).bound == "compute"
 
 
 def test_one_sequence_of_an_8b_model_on_an_h100_by_hand():
@@ -48,6 +50,17 @@ def test_a_prompt_is_prefilled_in_one_step_that_reads_the_weights_once():
 
 def test_kv_cache_of_llama_8b_is_128_kib_a_token():
     assert hardware.LLAMA_3_1_8B.kv_bytes_per_token == 128 * 1024
+
+
+@given(gpu=GPUS, tokens=st.integers(1, 8192), inputs=st.integers(1, 20_000), outputs=st.integers(1, 20_000))
+def test_a_product_counts_each_number_once_and_is_bound_by_its_intensity(gpu, tokens, inputs, outputs):
+    step = roofline.product(gpu, tokens, inputs, outputs)
+    assert step.bytes_moved == 2 * inputs * outputs + 2 * tokens * inputs + 2 * tokens * outputs
+    assert step.operations == tokens * outputs * (inputs + inputs)
+    assert step.intensity < tokens + 1e-9
+    assert step.operations / step.time == pytest.approx(roofline.attainable(gpu, step.intensity))
+    if abs(step.intensity / roofline.balance(gpu) - 1) > 1e-6:
+        assert step.bound == ("compute" if step.intensity > roofline.balance(gpu) else "memory")
 
 
 @pytest.mark.parametrize("batch", [0, -1, 1.5, None, "4"])

@@ -13,10 +13,11 @@ than the bound: kernels miss the peak, and launching them takes time.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from .hardware import Gpu, Model
-from .workload import whole
+from .workload import number, whole
 
 
 class Step(NamedTuple):
@@ -39,6 +40,11 @@ class Step(NamedTuple):
     def time(self) -> float:
         """Seconds the step takes at least."""
         return max(self.memory_time, self.compute_time)
+
+    @property
+    def intensity(self) -> float:
+        """Operations for each byte moved."""
+        return self.operations / self.bytes_moved
 
     @property
     def bound(self) -> str:
@@ -69,15 +75,42 @@ def prefill_step(model: Model, gpu: Gpu, prompt: int) -> Step:
     return _step(model, gpu, whole("prompt", prompt, least=1), 0)
 
 
+def product(gpu: Gpu, tokens: int, inputs: int, outputs: int, bytes_per_number: float = 2.0) -> Step:
+    """One matrix product: the vectors of `tokens` tokens, `inputs` long each, with weights of `inputs` x `outputs`.
+
+    Weights and vectors are read once and the results written once, `bytes_per_number` each; a multiplication and an
+    addition for each weight and token.
+    """
+    tokens, inputs, outputs = (
+        whole(name, value, least=1) for name, value in (("tokens", tokens), ("inputs", inputs), ("outputs", outputs))
+    )
+    bytes_moved = bytes_per_number * (inputs * outputs + tokens * (inputs + outputs))
+    operations = 2.0 * tokens * inputs * outputs
+    return Step(tokens, bytes_moved, operations, bytes_moved / gpu.bandwidth, operations / gpu.flops)
+
+
+def balance(gpu: Gpu) -> float:
+    """Operations that `gpu` can do while a byte comes from its memory: the corner of its roofline."""
+    return gpu.flops / gpu.bandwidth
+
+
+def attainable(gpu: Gpu, intensity: float) -> float:
+    """Operations/s that `gpu` reaches at most with work of `intensity` operations a byte: the roofline itself."""
+    return min(gpu.flops, number("intensity", intensity, least=0) * gpu.bandwidth)
+
+
 def _step(model: Model, gpu: Gpu, tokens: int, cached_tokens: int) -> Step:
     bytes_moved = model.weight_bytes + cached_tokens * model.kv_bytes_per_token
     operations = 2 * model.active_parameters * tokens
     return Step(tokens, bytes_moved, operations, bytes_moved / gpu.bandwidth, operations / gpu.flops)
 
 
-def critical_batch(model: Model, gpu: Gpu) -> float:
-    """Batch size, as a real number, at which a decode step without context turns from memory- to compute-bound.
+def critical_batch(model: Model, gpu: Gpu, context: int = 0) -> float:
+    """Batch size, as a real number, at which a decode step turns from memory- to compute-bound; infinity if never.
 
-    Reading the weights then takes as long as computing with them: weight_bytes / bandwidth = 2 · active · batch / peak.
+    Reading the weights, and for each sequence the KV cache of its `context` tokens, then takes as long as computing:
+    (weight_bytes + batch · context · kv_bytes_per_token) / bandwidth = 2 · active · batch / peak. With a context so
+    long that a sequence's KV cache takes longer to read than its token takes to compute, that never happens.
     """
-    return model.weight_bytes / gpu.bandwidth * gpu.flops / (2 * model.active_parameters)
+    a_sequence = 2 * model.active_parameters / gpu.flops - context * model.kv_bytes_per_token / gpu.bandwidth
+    return model.weight_bytes / gpu.bandwidth / a_sequence if a_sequence > 0 else math.inf

@@ -8,7 +8,9 @@ from .break_even import attained, break_even_map, price_of_a_promise
 from .charts import compare, replicas, roofline, routing, slots, static_and_continuous
 from .diagrams import Edge, Node, flowchart, graph
 from .dots import dots, engines
+from .exploring import picture
 from .fleet import day, disaggregation, router_flip
+from .grids import rulers
 from .palette import PALETTE
 from .pictures import apart, gallery, picture_times
 from .tokens import kv_blocks, prompt_blocks, step_tokens
@@ -29,6 +31,7 @@ __all__ = [
     "gallery",
     "graph",
     "kv_blocks",
+    "picture",
     "picture_times",
     "price_of_a_promise",
     "prompt_blocks",
@@ -36,6 +39,7 @@ __all__ = [
     "roofline",
     "router_flip",
     "routing",
+    "rulers",
     "slots",
     "static_and_continuous",
     "step_tokens",

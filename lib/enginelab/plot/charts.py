@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
@@ -24,8 +24,8 @@ def slots(schedule: Schedule, ax: Axes | None = None, title: str | None = None) 
     figure = new_figure(0.9 + 0.42 * schedule.slots) if ax is None else ax.figure
     with styled():
         ax = ax or figure.subplots()
-        for slot, begin, end in _idle(schedule):
-            ax.barh(slot, end - begin, left=begin, height=0.8, color="none", edgecolor=colour("muted"),
+        for slot, first, last in schedule.idle:
+            ax.barh(slot, last - first + 1, left=first - 1, height=0.8, color="none", edgecolor=colour("muted"),
                     hatch="////", linewidth=0, label="_idle")  # fmt: skip
         for index, (run, arrival) in enumerate(zip(schedule.runs, schedule.arrivals, strict=True), start=1):
             waited = run.first_step - 1 > arrival
@@ -48,15 +48,6 @@ def slots(schedule: Schedule, ax: Axes | None = None, title: str | None = None) 
         ax.tick_params(axis="y", length=0)
         ax.spines["left"].set_visible(False)
     return ax
-
-
-def _idle(schedule: Schedule) -> Iterator[tuple[int, int, int]]:
-    """Every stretch of an unused slot: slot, steps done when it begins and when it ends."""
-    for slot in range(1, schedule.slots + 1):
-        held = sorted((run.first_step - 1, run.last_step) for run in schedule.runs if run.slot == slot)
-        ends = [0, *(end for _, end in held)]
-        starts = [*(start for start, _ in held), schedule.steps]
-        yield from ((slot, end, start) for end, start in zip(ends, starts, strict=True) if end < start)
 
 
 def static_and_continuous(static: Schedule, continuous: Schedule) -> tuple[Axes, Axes]:

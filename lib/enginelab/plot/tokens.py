@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from matplotlib.axes import Axes
@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from ..scheduler import Config, Step
+from ..scheduler import AGAIN, NEXT, PROMPT, Config, Step, work_of
 from ..workload import Request
 from .palette import colour, new_figure, styled
 
@@ -22,7 +22,6 @@ class _Look(NamedTuple):
     hatch: str | None = None
 
 
-PROMPT, NEXT, AGAIN = "prompt", "next token", "computed again"
 KINDS = {PROMPT: _Look("orange", ".."), NEXT: _Look("blue"), AGAIN: _Look("green", "////")}
 FOUND, COMPUTED = "found in the cache", "computed"
 SOURCES = {FOUND: _Look("green", ".."), COMPUTED: _Look("orange")}
@@ -41,7 +40,7 @@ def step_tokens(runs: Mapping[str, Sequence[Step]], requests: Sequence[Request])
         axes = figure.subplots(len(runs), sharex=True, squeeze=False)[:, 0]
         seen = set()
         for ax, (title, steps) in zip(axes, runs.items(), strict=True):
-            for step, work in zip(steps, _work(requests, steps), strict=True):
+            for step, work in zip(steps, work_of(requests, steps), strict=True):
                 for index, done in work.items():
                     box = (1e3 * step.start, index - 0.4, 1e3 * (step.end - step.start), 0.8)
                     _cell(ax, box, KINDS[done.kind], f"{done.tokens}", f"_{done.kind} R{index + 1}")
@@ -68,7 +67,7 @@ def kv_blocks(runs: Mapping[str, Sequence[Step]], requests: Sequence[Request], c
     with styled():
         axes = figure.subplots(len(runs), sharex=True, squeeze=False)[:, 0]
         for ax, (title, steps) in zip(axes, runs.items(), strict=True):
-            for number, (step, work) in enumerate(zip(steps, _work(requests, steps), strict=True), start=1):
+            for number, (step, work) in enumerate(zip(steps, work_of(requests, steps), strict=True), start=1):
                 below = 0
                 for index in sorted(work):
                     blocks = -(-work[index].held // config.block_size)
@@ -115,34 +114,6 @@ def prompt_blocks(requests: Sequence[Request], cached: Sequence[int], block_size
         _rows(ax, len(requests))
         _legend(figure, SOURCES)
     return ax
-
-
-class _Work(NamedTuple):
-    """What one step did for one request: `tokens` of a kind, after which `held` tokens lie in the KV cache."""
-
-    kind: str
-    tokens: int
-    held: int
-
-
-def _work(requests: Sequence[Request], steps: Iterable[Step]) -> Iterator[dict[int, _Work]]:
-    """What each step did, by the index of the request."""
-    held, known = [0] * len(requests), [request.prompt_tokens for request in requests]
-    preempted = set()
-    for step in steps:
-        for index in step.preempted:
-            # Its output so far is computed again together with the prompt; the newest of it for the first time.
-            known[index], held[index] = max(known[index], held[index] + 1), 0
-            preempted.add(index)
-        work = {}
-        for index, tokens in step.tokens.items():
-            kind = NEXT if held[index] >= known[index] else AGAIN if index in preempted else PROMPT
-            held[index] += tokens
-            work[index] = _Work(kind, tokens, held[index])
-        yield work
-    for index, request in enumerate(requests):
-        if held[index] != request.prompt_tokens + request.output_tokens - 1:
-            raise ValueError(f"the schedule computes {held[index]} tokens of request {index}, not all of them")
 
 
 def _cell(ax: Axes, box: tuple[float, float, float, float], look: _Look, text: str, label: str) -> None:
