@@ -74,6 +74,20 @@ class Schedule:
         return self.steps * self.slots
 
     @property
+    def idle(self) -> tuple[Run, ...]:
+        """Every stretch of an unused slot before the last request is done, as a `Run`, slot by slot."""
+        stretches = []
+        for slot in range(1, self.slots + 1):
+            done = 0
+            for run in sorted(run for run in self.runs if run.slot == slot):
+                if run.first_step > done + 1:
+                    stretches.append(Run(slot, done + 1, run.first_step - 1))
+                done = run.last_step
+            if done < self.steps:
+                stretches.append(Run(slot, done + 1, self.steps))
+        return tuple(stretches)
+
+    @property
     def utilization(self) -> float:
         """Useful share of all slot-steps, 0 … 1; 0 when nothing ran."""
         return self.useful_slot_steps / self.slot_steps if self.slot_steps else 0.0

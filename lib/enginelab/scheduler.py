@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
@@ -32,8 +32,10 @@ from .step_time import PICOSECONDS, StepTime
 from .trace import Trace
 from .workload import Request, in_order, whole
 
-__all__ = ["Config", "Engine", "Record", "Step", "StepTime", "schedule", "simulate"]
+__all__ = ["AGAIN", "NEXT", "PROMPT", "Config", "Engine", "Record", "Step", "StepTime", "Work", "schedule", "simulate",
+           "work_of"]  # fmt: skip
 
+PROMPT, NEXT, AGAIN = "prompt", "next token", "computed again"
 AT_ONCE = 1000  # requests handed to the engine together: its queue of arrivals stays short
 
 
@@ -159,6 +161,38 @@ def schedule(requests: Iterable[Request], config: Config) -> list[Step]:
     record = Record(len(requests), steps=True)
     _run(requests, config, record)
     return record.steps
+
+
+class Work(NamedTuple):
+    """What one step did for one request: `tokens` of a kind, after which `held` tokens lie in the KV cache."""
+
+    kind: str
+    tokens: int
+    held: int
+
+
+def work_of(requests: Sequence[Request], steps: Iterable[Step]) -> Iterator[dict[int, Work]]:
+    """What each step of a `schedule` did, by the index of the request; for schedules without prefix caching.
+
+    Kinds are `PROMPT`, `NEXT` for a single token after it, and `AGAIN` for what a preemption lost. Raises `ValueError`
+    if the steps leave a request unfinished.
+    """
+    held, known = [0] * len(requests), [request.prompt_tokens for request in requests]
+    preempted = set()
+    for step in steps:
+        for index in step.preempted:
+            # Its output so far is computed again together with the prompt; the newest of it for the first time.
+            known[index], held[index] = max(known[index], held[index] + 1), 0
+            preempted.add(index)
+        work = {}
+        for index, tokens in step.tokens.items():
+            kind = NEXT if held[index] >= known[index] else AGAIN if index in preempted else PROMPT
+            held[index] += tokens
+            work[index] = Work(kind, tokens, held[index])
+        yield work
+    for index, request in enumerate(requests):
+        if held[index] != request.prompt_tokens + request.output_tokens - 1:
+            raise ValueError(f"the schedule computes {held[index]} tokens of request {index}, not all of them")
 
 
 def _run(requests: Sequence[Request], config: Config, record: Record) -> None:
