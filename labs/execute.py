@@ -52,6 +52,8 @@ def execute(path: Path, result_only: bool = False) -> None:
         timeout=SECONDS_PER_CELL,
         coalesce_streams=True,
         record_timing=False,
+        # A widget's state is of use to the kernel that made it, and to nobody who opens the notebook later.
+        store_widget_state=False,
         resources={"metadata": {"path": str(path.parent)}},
     )
     with client.setup_kernel():

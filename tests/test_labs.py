@@ -11,6 +11,7 @@ import tomllib
 from itertools import pairwise
 from pathlib import Path
 
+import execute
 import nbformat
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
@@ -372,16 +373,7 @@ def test_the_name_vllm_stands_for_the_cpu_build_that_the_lock_pins():
 # --- running a lab and keeping what came of it ----------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def execute():
-    """The program labs/execute.py as a module."""
-    spec = importlib.util.spec_from_file_location("execute", LABS[0].parent / "execute.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_folders_of_this_machine_are_shortened(monkeypatch, tmp_path, execute):
+def test_folders_of_this_machine_are_shortened(monkeypatch, tmp_path):
     monkeypatch.setenv("ENGINELAB_CACHE", str(tmp_path / "cache"))
     text = f"{tmp_path}/cache/models/x and {tmp_path}/checkout/labs/y and {Path.home()}/z"
     assert execute.without_folders(text, tmp_path / "checkout" / "labs") == "…/models/x and …/labs/y and …/z"
@@ -408,7 +400,7 @@ def written(tmp_path, monkeypatch):
     return write
 
 
-def test_a_whole_run_is_stamped_and_its_result_kept(written, execute):
+def test_a_whole_run_is_stamped_and_its_result_kept(written):
     path = written("01_vllm", START, END)
     execute.execute(path)
     lab = nbformat.read(path, as_version=4)
@@ -417,14 +409,14 @@ def test_a_whole_run_is_stamped_and_its_result_kept(written, execute):
     assert (kept.engines, kept.predicted, kept.measured) == ({"vLLM": "0.32.0"}, {"seconds": 1.5}, {"seconds": 2.0})
 
 
-def test_a_result_alone_leaves_the_notebook_as_it_is(written, execute):
+def test_a_result_alone_leaves_the_notebook_as_it_is(written):
     path = written("02_sglang", START, END.replace("vLLM 0.32.0", "SGLang 0.5.14"))
     before = path.read_bytes()
     execute.execute(path, result_only=True)
     assert path.read_bytes() == before and len(results.of_lab("02_sglang", path.parent / "results")) == 1
 
 
-def test_a_lab_that_stops_itself_is_kept_up_to_there(written, execute):
+def test_a_lab_that_stops_itself_is_kept_up_to_there(written):
     path = written("03_tensorrt_llm", START, STOP, END)
     lab = nbformat.read(path, as_version=4)
     lab.cells[2].outputs = [nbformat.v4.new_output("stream", text="of an older run")]
@@ -437,7 +429,7 @@ def test_a_lab_that_stops_itself_is_kept_up_to_there(written, execute):
     assert not (path.parent / "results").exists()
 
 
-def test_a_stop_never_replaces_a_whole_run_of_the_same_code(written, execute):
+def test_a_stop_never_replaces_a_whole_run_of_the_same_code(written):
     path = written("03_tensorrt_llm", START, STOP, END)
     lab = nbformat.read(path, as_version=4)
     lab.metadata["enginelab"] = {"engine": "TensorRT-LLM 1.2.1", "code_sha256": execute.code_sha256(lab)}
@@ -458,7 +450,7 @@ def test_a_stop_never_replaces_a_whole_run_of_the_same_code(written, execute):
         ("01_vllm", (START, END, 'print("REHEARSAL: nothing real")'), "NotKept", "outputs say that it was one"),
     ],
 )
-def test_a_run_that_failed_changes_nothing(name, cells, error, words, written, execute):
+def test_a_run_that_failed_changes_nothing(name, cells, error, words, written):
     path = written(name, *cells)
     before = path.read_bytes()
     with pytest.raises(execute.NotKept if error == "NotKept" else CellExecutionError, match=words):
@@ -466,7 +458,7 @@ def test_a_run_that_failed_changes_nothing(name, cells, error, words, written, e
     assert path.read_bytes() == before and not (path.parent / "results").exists()
 
 
-def test_a_rehearsal_is_refused_before_it_begins(written, execute, monkeypatch):
+def test_a_rehearsal_is_refused_before_it_begins(written, monkeypatch):
     monkeypatch.setenv("ENGINELAB_REHEARSE", "1")
     with pytest.raises(execute.NotKept, match="unset ENGINELAB_REHEARSE"):
         execute.execute(written("01_vllm", "1 / 0"))
