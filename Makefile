@@ -3,7 +3,7 @@ PYTHON ?= python3
 BOOK = .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book serve test engines labs prove drift fidelity stamp result bench clean
+.PHONY: help setup book epub serve test engines labs prove drift fidelity stamp result bench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -14,6 +14,9 @@ setup: # the book's own environment, in .venv; instant when nothing has changed
 
 book: setup ## build the site and say which file to open
 	@$(BOOK) site/build.py
+
+epub: book ## the whole book as one EPUB, put into the site
+	@$(BOOK) site/ebook.py
 
 serve: book ## build the site and serve it on this machine
 	@$(BOOK) -m http.server --bind 127.0.0.1 --directory _build/html 8000

@@ -21,11 +21,21 @@ try:
     from nbclient.exceptions import CellExecutionError
     from sphinx.util.console import nocolor
     from sphinx_external_toc.parsing import parse_toc_yaml
+
+    import content_policy
+    import icons
+    import mended_theme
+    import page_weight
+    import publishing
+    import vendored
 except ImportError as error:
     sys.exit(f"This Python lacks {error.name}, which the book is built with: type `make book`, which installs it.")
 
 BUDGET = 5.0
 """Seconds that running one chapter may take, on a plain two-core machine."""
+
+BUILD_BUDGET = 240.0
+"""Seconds that the whole build may take from a clone, on the same machine."""
 
 KERNEL = Path(__file__).with_name("kernel")
 """The settings of the kernels that run the chapters."""
@@ -72,6 +82,11 @@ def prepare(build: Path) -> None:
         os.environ[variable] = str(build / folder)
     # Kernels otherwise warn, on standard error, that a debugger could miss breakpoints.
     os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
+    # A set is printed in the order of its hashes, which Python else draws anew for each kernel.
+    os.environ["PYTHONHASHSEED"] = "0"
+    # What dates its output dates it by the commit, so that a commit has one set of bytes.
+    if moment := publishing.commit_time(build.parent):
+        os.environ.setdefault("SOURCE_DATE_EPOCH", moment)
     # The first import lists the machine's fonts, which may be slow and says so: not in a chapter's time.
     logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
     import matplotlib.font_manager  # noqa: F401
@@ -92,8 +107,12 @@ def why(failure: BaseException, root: Path) -> str:
 
 def missing_and_extra(html: Path, expected: set[str]) -> list[str]:
     """Pages that `_toc.yml` names and the site lacks, and the other way round, as sentences."""
-    own = {"search", "genindex"}
-    found = {str(p.relative_to(html).with_suffix("")) for p in html.rglob("*.html") if "_static" not in p.parts} - own
+    own = {"search", "genindex", "404"}
+    found = {
+        str(p.relative_to(html).with_suffix(""))
+        for p in html.rglob("*.html")
+        if not {"_static", "_vendored"} & set(p.parts)
+    } - own
     return [f"{page} is in _toc.yml, but no page was built" for page in sorted(expected - found)] + [
         f"{page} was built, but _toc.yml does not name it" for page in sorted(found - expected)
     ]
@@ -112,6 +131,26 @@ def timings(seconds: dict[str, float], read: set[str]) -> list[str]:
     return lines
 
 
+def finish(html: Path) -> tuple[list[page_weight.Weight], list[str]]:
+    """Do to the written pages what concerns all of them; what each weighs then, and complaints as sentences."""
+    # Sphinx's note to itself, for a build that keeps its pages; it depends on the folder that it was made in.
+    (html / ".buildinfo").unlink(missing_ok=True)
+    icons.reduce(html)
+    complaints = mended_theme.mend(html) + content_policy.hold(html)
+    try:
+        return page_weight.of_site(html), complaints
+    except ValueError as error:
+        return [], [*complaints, f"{error}."]
+
+
+def took(seconds: float) -> str:
+    """How long the build took, beside its budget."""
+    sentence = f"The book is built, in {seconds:.0f} s (budget {BUILD_BUDGET:.0f})."
+    if seconds > BUILD_BUDGET:
+        sentence += f" OVER BUDGET, with load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores."
+    return sentence
+
+
 def main(root: Path) -> int:
     """Build, and report on standard output. Returns the exit code: 0 if the book is whole."""
     build, began = root / "_build", time.monotonic()
@@ -121,6 +160,11 @@ def main(root: Path) -> int:
     nocolor()
     # Start from no pages, so that one whose source is gone is gone too.
     shutil.rmtree(html, ignore_errors=True)
+    try:
+        vendored.place(html / "_vendored")
+    except vendored.NotVendored as error:
+        print(f"\nThe book is NOT built: {error}")
+        return 1
     toc = root / "_toc.yml"
     with open(build / "book.log", "w", encoding="utf-8") as log:
         listener = Listener(log, sys.stdout, root)
@@ -140,15 +184,23 @@ def main(root: Path) -> int:
         complaints.append(why(outcome, root))
     else:
         complaints += missing_and_extra(html, set(parse_toc_yaml(toc)))
+    weights: list[page_weight.Weight] = []
+    if not (outcome or complaints):
+        weights, complaints = finish(html)
     if outcome or complaints:
         # A page that is not read again does not warn again: the next build must see these once more.
         shutil.rmtree(doctrees, ignore_errors=True)
         print("\nThe book is NOT built:", *complaints, "The full record is _build/book.log.", sep="\n")
         return 130 if isinstance(outcome, KeyboardInterrupt) else 1
     print(*timings(json.loads((build / "execution.json").read_text()), listener.read), sep="\n")
-    print(f"The book is built, in {time.monotonic() - began:.0f} s. Open {html.relative_to(root) / 'index.html'}")
+    print(*page_weight.report(weights), sep="\n")
+    print(took(time.monotonic() - began), f"Open {html.relative_to(root) / 'index.html'}")
+    if any(weight.total > page_weight.BUDGET for weight in weights):
+        print("But a page is too heavy, which counts as a failure: make it load less, or load it at a touch.")
+        return 1
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(__file__).resolve().parents[1]))
+    # not resolved: a folder of a few pages may hold this one as a link
+    sys.exit(main(Path(__file__).absolute().parents[1]))

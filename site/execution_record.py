@@ -6,7 +6,6 @@ library's content counts as a setting: when it changes, every page is read and r
 
 import hashlib
 import json
-import shutil
 from pathlib import Path
 
 from myst_nb.sphinx_ import NbMetadataCollector
@@ -31,6 +30,15 @@ def _note_content(app, config):
     config.computed_with = content_hash(Path(app.srcdir))
 
 
+def settled(notebook: str) -> str:
+    """An executed notebook without what differs from run to run: the names that its cells were given, and times."""
+    held = json.loads(notebook)
+    for number, cell in enumerate(held["cells"], start=1):
+        cell["id"] = f"cell-{number}"
+        cell["metadata"].pop("execution", None)
+    return json.dumps(held, indent=1, ensure_ascii=False) + "\n"
+
+
 def _offer_notebook(app, page, template, context, doctree):
     """Let the theme's download button offer the executed notebook beside the page's source."""
     notebook = Path(app.env.mystnb_config.output_folder, f"{page}.ipynb")
@@ -39,7 +47,7 @@ def _offer_notebook(app, page, template, context, doctree):
     if Path(app.env.doc2path(page)).suffix != ".ipynb":
         target = Path(app.outdir, "_sources", f"{page}.ipynb")
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(notebook, target)
+        target.write_text(settled(notebook.read_text(encoding="utf-8")), encoding="utf-8")
         context["ipynb_source"] = f"{page}.ipynb"
 
 

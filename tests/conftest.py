@@ -1,6 +1,5 @@
 """Fixtures that several test files share."""
 
-import importlib.util
 import io
 import os
 import signal
@@ -9,8 +8,15 @@ from pathlib import Path
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pytest
+from hypothesis import settings
+
+import inline_figures
 
 mpl.use("agg")
+
+# How long an example takes says more of the machine than of the code.
+settings.register_profile("course", deadline=None)
+settings.load_profile("course")
 
 # A run that a shell put into the background has Ctrl-C ignored, and so would every program that a test interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -32,18 +38,8 @@ def closed_figures():
     plt.close("all")
 
 
-@pytest.fixture(scope="session")
-def inline_figures():
-    """The site's extension that sets figures into pages."""
-    path = Path(__file__).parents[1] / "site" / "inline_figures.py"
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture
-def suits_the_book(inline_figures):
+def suits_the_book():
     """A check of what each figure promises: it leaves matplotlib as it was, and its colours follow the page's theme."""
 
     def check(draw):

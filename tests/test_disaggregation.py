@@ -72,7 +72,7 @@ def alone(requests, budget, fixed, per_token):
     return first, [end or start for start, end in zip(first, last, strict=True)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32), st.sampled_from([7, 64, 1000]))
 def test_one_worker_of_each_is_two_queues(seed, budget):
     draw, at, requests = random.Random(seed), 0.0, []
@@ -87,7 +87,7 @@ def test_one_worker_of_each_is_two_queues(seed, budget):
     assert trace.last_token == pytest.approx(last)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32))
 def test_what_is_conserved(seed):
     draw = random.Random(seed)

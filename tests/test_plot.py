@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from matplotlib.colors import to_hex
 from matplotlib.patches import FancyBboxPatch
 
+import inline_figures
 from enginelab import batching, choosing, hardware, planner, plot, roofline
 from enginelab.plot.palette import FILLS, PALETTE, STROKES
 
@@ -57,7 +58,7 @@ def svg(ax):
 loads = st.lists(st.integers(1, 9), min_size=1, max_size=12)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(loads, st.integers(1, 4), st.booleans())
 def test_every_slot_step_is_drawn_once_by_its_request_or_as_idle(lengths, slots, refill):
     schedule = (batching.continuous if refill else batching.static)(lengths, slots)
@@ -159,7 +160,7 @@ def test_an_edge_to_no_box_is_an_error():
 
 
 @pytest.mark.parametrize("name", figures())
-def test_a_figure_becomes_part_of_the_page_with_colours_that_follow_the_theme(name, inline_figures, suits_the_book):
+def test_a_figure_becomes_part_of_the_page_with_colours_that_follow_the_theme(name, suits_the_book):
     suits_the_book(figures()[name])
     drawn = svg(figures()[name]())
     element = inline_figures.inline(drawn, 'What "it" shows', "figure-7-")

@@ -1,20 +1,15 @@
 """Recorded runs on a lab's page: read when the book is built, and never part of the notebook."""
 
-import importlib.util
 import json
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from sphinx.errors import ExtensionError
 
+import recorded_runs
 from enginelab import results
 from enginelab.machines import described
 
-ROOT = Path(__file__).parents[1]
-SPEC = importlib.util.spec_from_file_location("recorded_runs", ROOT / "site" / "recorded_runs.py")
-recorded_runs = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(recorded_runs)
 NOTEBOOK = json.dumps({"cells": [{"cell_type": "markdown", "id": "a", "source": "# Lab"}], "nbformat": 4})
 
 

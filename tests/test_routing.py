@@ -104,7 +104,7 @@ def fleets(draw):
     return requests, [config] * pick.randrange(1, 5)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(fleets(), st.sampled_from(["least_loaded", "kv_aware"]), st.sampled_from([0.0, 0.7]), st.integers(0, 9))
 def test_every_choice_is_the_one_that_plain_counting_makes(fleet, policy, decay, seed):
     requests, configs = fleet
@@ -113,7 +113,7 @@ def test_every_choice_is_the_one_that_plain_counting_makes(fleet, policy, decay,
     assert trace.last_token == plainly_checked(requests, configs, policy, weights, workers)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(fleets(), st.sampled_from(["round_robin", "least_loaded", "kv_aware"]))
 def test_each_worker_is_an_engine_with_its_share(fleet, policy):
     requests, configs = fleet

@@ -1,6 +1,5 @@
 """TensorRT-LLM: the book's commands and YAML against NVIDIA's published reference, and everything that can be wrong."""
 
-import importlib.util
 import json
 import stat
 import sys
@@ -11,6 +10,8 @@ from threading import Thread
 import click
 import nbformat
 import pytest
+import rehearse
+import trtllm_reference as maker
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,14 +25,6 @@ VERSIONS = ("1.0.0", "1.1.0", "1.2.1", "1.3.0rc7", "1.3.0rc20", "1.3.0rc29", "1.
 TODAY, LESSON = commands.TODAY_TENSORRT_LLM, commands.LESSON_TENSORRT_LLM
 YAML = commands.TODAY_TENSORRT_LLM_YAML
 PLAIN = ("trtllm-serve", "model", "--host", "127.0.0.1", "--port", "8000")
-
-
-def program(path):
-    """A program's module, without running it."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def findings(*words, config=None, version="1.4.0rc0"):
@@ -84,7 +77,6 @@ def test_the_labs_command_and_yaml_are_right_on_every_version():
 
 
 def test_the_stand_in_gets_the_same_limits(monkeypatch):
-    rehearse = program(ROOT / "labs" / "rehearse.py")
     command = commands.parse(
         "trtllm-serve some/model --host 127.0.0.1 --port 8123 --max_batch_size 4 --max_num_tokens 512 --max_seq_len 256"
     )
@@ -503,7 +495,6 @@ SCHEMA = {
 @pytest.fixture
 def made_again(tmp_path, monkeypatch):
     """The program that makes the table, and a checkout of the shape that it reads."""
-    maker = program(ROOT / "tests" / "engines" / "trtllm_reference.py")
     for name, text in ((maker.FLAGS, CLI), (maker.SCHEMA, json.dumps(SCHEMA))):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text(text)

@@ -83,7 +83,12 @@ SGLANG = Engine(
         Claim("Performance", "good"),
         Claim("Ease of use", "straightforward"),
         Claim("Model support", "most"),
-        Claim("Hardware", "NVIDIA and AMD GPUs"),
+        Claim(
+            "Hardware",
+            "NVIDIA and AMD GPUs",
+            "also Intel GPUs, CPUs and Ascend NPUs; Google TPUs by a sister project, SGLang-JAX",
+            "SGLang documentation, hardware platforms, December 2026",
+        ),
         _LICENCE,
         Claim("First release", "December 2023"),
         Claim("Origin", "a community, grown with Chinese open models; xAI's engine of choice"),

@@ -37,6 +37,7 @@ SOURCES = (
     "_toc.yml",
     "index.md",
     "chapters/*.md",
+    "techniques/*.md",
     "labs/*.ipynb",
     "lib/**/*.py",
     "lib/**/*.json",
