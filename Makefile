@@ -3,7 +3,7 @@ PYTHON ?= python3
 BOOK = .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book epub serve test engines labs prove drift fidelity stamp result bench clean
+.PHONY: help setup book serve test engines labs prove drift fidelity stamp result bench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -12,11 +12,8 @@ setup: # the book's own environment, in .venv; instant when nothing has changed
 	@command -v $(PYTHON) >/dev/null || { echo "This needs Python 3.11 or newer, and found no '$(PYTHON)': install it, or name it with PYTHON=…"; exit 1; }
 	@PYTHONPATH=lib $(PYTHON) -m enginelab.environments requirements.txt --into .venv --with-deps
 
-book: setup ## build the site and say which file to open
-	@$(BOOK) site/build.py
-
-epub: book ## the whole book as one EPUB, put into the site
-	@$(BOOK) site/ebook.py
+book: setup ## build the site, with the book as an EPUB in it, and say which file to open
+	@$(BOOK) site/build.py && $(BOOK) site/ebook.py
 
 serve: book ## build the site and serve it on this machine
 	@$(BOOK) -m http.server --bind 127.0.0.1 --directory _build/html 8000

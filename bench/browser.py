@@ -23,7 +23,8 @@ from enginelab.table import Table
 
 ROOT = Path(__file__).parents[1]
 SITE = Path(os.environ.get("BOOK_SITE") or ROOT / "_build" / "html")
-sys.path.insert(0, str(ROOT / "tests" / "browser"))
+# The browser tests know how to start a browser and serve the pages, and start from the site's own programs.
+sys.path[:0] = [str(ROOT / "tests" / "browser"), str(ROOT / "site")]
 WAIT = 180_000  # milliseconds: only an end to waiting
 
 # Moves a figure's first slider or choice again and again; resolves with the milliseconds until each answer is there.

@@ -176,7 +176,7 @@ def main(root: Path) -> int:
     if not (build / "html" / "index.html").is_file():
         print("The site is not built yet: `make book` first.")
         return 1
-    site.prepare(build, root)
+    site.prepare(build)
     site.nocolor()
     out = build / "epub"
     shutil.rmtree(out, ignore_errors=True)

@@ -56,7 +56,7 @@ def test_a_page_suits_everyone_and_asks_nobody_outside(name, visit, axe):
             # Colours fade from one theme to the other, and a contrast measured on the way is nobody's.
             seen.page.evaluate(SETTLED)
             shown = f"{name}, {theme}, {size[0]} px"
-            assert seen.page.get_attribute("html", "data-theme") == theme, shown
+            seen.page.locator(f'html[data-theme="{theme}"]').wait_for(state="attached")
             assert seen.page.evaluate(TOO_WIDE) == [], f"{shown}: wider than the screen"
             findings = seen.page.evaluate(FINDINGS, WORSE_THAN_MINOR)
             assert findings == [], f"{shown}:\n" + "\n".join(findings)
