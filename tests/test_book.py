@@ -103,7 +103,9 @@ def test_results_of_the_lesson_are_computed_not_typed(page):
 
 @every_page
 def test_no_page_names_a_place_on_somebodys_machine(page):
-    assert MACHINE_PATH.findall(SOURCES[page].read_text(encoding="utf-8")) == []
+    # A picture in a notebook is letters at random.
+    words = re.sub(r"[A-Za-z0-9+/]{200,}", "", SOURCES[page].read_text(encoding="utf-8"))
+    assert MACHINE_PATH.findall(words) == []
 
 
 # --- running ------------------------------------------------------------------------------------------------------

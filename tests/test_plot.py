@@ -178,7 +178,7 @@ def test_a_figure_becomes_part_of_the_page_with_colours_that_follow_the_theme(na
         assert "fill: var(--figure-" in text.get("style", "")
 
 
-def test_a_colour_outside_the_palette_is_found(inline_figures):
+def test_a_colour_outside_the_palette_is_found():
     _, ax = plt.subplots()
     ax.plot([1, 2])
     assert to_hex("C0") in inline_figures.foreign_colours(svg(ax))

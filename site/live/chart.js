@@ -27,8 +27,13 @@ const STROKES = [
 const STAR = "path://M10 0L12.6 7H20L14 11.4L16.3 18.5L10 14.2L3.7 18.5L6 11.4L0 7H7.4Z";
 
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--figure-${name}`).trim();
-const family = () => getComputedStyle(document.body).fontFamily;
+// Read once for a picture: a browser works out the styles of the page anew for each question.
+let colours = new Map();
+let family = "";
+function colour(name) {
+  if (!colours.has(name)) colours.set(name, getComputedStyle(document.documentElement).getPropertyValue(`--figure-${name}`).trim());
+  return colours.get(name);
+}
 const number = (value) => Number(value).toLocaleString("en-GB", { maximumSignificantDigits: 10 });
 const short = (value) => Number(value).toLocaleString("en-GB", { maximumSignificantDigits: 3 });
 
@@ -39,6 +44,8 @@ export function makeBoard(root) {
 
   function show(next) {
     charts = next;
+    colours = new Map();
+    family = getComputedStyle(document.body).fontFamily;
     const same = drawn.length === charts.length;
     if (!same) {
       for (const { chart } of drawn) chart.dispose();
@@ -85,20 +92,24 @@ function draw(parts, chart, above, below) {
   parts.key.hidden = !parts.key.children.length;
 
   const width = parts.canvas.clientWidth;
-  const font = `${SMALL}px ${family()}`;
+  const font = `${SMALL}px ${family}`;
   const measure = (text) => echarts.format.getTextRect(text, font).width;
   const { rows, option } = { Spans: spans, Bars: bars, Lines: lines }[chart.kind](chart, { width, measure });
   const marks = markLevels(chart, { room: width - (rows ? labelWidth(rows, width, measure) : 50) - 20, measure });
   const top = 10 + LEVEL * marks.levels;
   const inner = rows ? Math.max(40, Math.min(36 * rows.length, 150 + 17 * rows.length)) : Math.min(260, 0.6 * width);
-  parts.canvas.style.height = `${Math.round(top + inner + 24)}px`;
-  parts.chart.resize();
+  const height = Math.round(top + inner + 24);
+  // A change of size draws once more.
+  if (parts.chart.getWidth() !== width || parts.chart.getHeight() !== height) {
+    parts.canvas.style.height = `${height}px`;
+    parts.chart.resize({ width, height, silent: true });
+  }
   parts.chart.setOption(
     {
       animation: !still(),
       animationDuration: 0,
       animationDurationUpdate: 150,
-      textStyle: { fontFamily: family(), color: colour("ink"), fontSize: SMALL },
+      textStyle: { fontFamily: family, color: colour("ink"), fontSize: SMALL },
       aria: { enabled: true, label: { description: chart.title } },
       grid: { left: 4, right: 16, top, bottom: 4, containLabel: true },
       tooltip: { confine: true, renderMode: "richText", backgroundColor: colour("paper"), borderColor: colour("ink"),
@@ -181,7 +192,7 @@ function rowsOption(rows, boxes, end, { width, measure, showMaxLabel = false }) 
         children.push({ type: "rect", shape: back, style: { fill: colour(fill ?? "paper") } });
       }
       children.push({ type: "text", style: { text: label, x: (left + right) / 2, y, fill: colour("ink"), fontSize: SMALL,
-        fontFamily: family(), align: "center", verticalAlign: "middle" } }); // prettier-ignore
+        fontFamily: family, align: "center", verticalAlign: "middle" } }); // prettier-ignore
     }
     return { type: "group", children };
   };
@@ -273,7 +284,7 @@ function markSeries(placed) {
         { type: "line", shape: { x1: x, y1: top - (level ? 12 : 0), x2: x, y2: coordSys.y + coordSys.height },
           style: { stroke: ink, lineWidth: 1.2, lineDash: [4, 2] } },
         { type: "text", style: { text: label, x: x + (right ? 4 : -4), y: top, fill: ink, fontSize: SMALL,
-          fontFamily: family(), align: right ? "left" : "right", verticalAlign: "bottom" } },
+          fontFamily: family, align: right ? "left" : "right", verticalAlign: "bottom" } },
       ],
     }; // prettier-ignore
   };

@@ -136,7 +136,8 @@ def test_python_starts_at_a_touch_and_not_when_a_keyboard_passes_through(open_pa
     slider = figure(visited).get_by_label("Slots, slider")
     slider.focus()
     visited.page.keyboard.press("ArrowRight")
-    assert "Python is starting in your browser" in figure(visited).locator(".live-status").inner_text()
+    status = figure(visited).locator(".live-status")
+    eventually(lambda: "Python is starting in your browser" in status.inner_text(), "no word of the start")
     answered(figure(visited))
     assert words(figure(visited)).inner_text() == expected(slots="5")
     assert not figure(visited).locator("svg.computed-figure").is_visible()
@@ -352,7 +353,7 @@ def test_a_guess_is_read_as_people_type_it_and_may_have_no_answer(open_page):
 
 
 HOSTILE = [
-    ("slots.slots=%3Cimg%20src=x%20onerror=alert(1)%3E&slots.slots=3", "“<img src=x onerror=…” is not a number"),
+    ("slots.slots=%3Cimg%20src=x%20onerror=alert(1)%3E&slots.slots=3", "“<img src=x onerror=a…” is not a number"),
     ("slots.slots=1e309", "1e309 is not"),
     ("slots.slots=%D9%A3", "“٣” is not a number"),
     ("slots.slots=1000000", "1000000 is not"),
@@ -371,7 +372,7 @@ def test_an_address_can_do_no_more_than_be_complained_about(open_page, query, sa
     kept = visited.page.evaluate("location.search")
     assert kept.startswith("?other=%3Cb%3E&other=2&") and kept.count("slots.slots=") <= 1
     slots.get_by_role("button", name="Copy link").click()
-    assert "opy" in slots.locator(".live-status").inner_text()
+    assert "copied" in slots.locator(".live-status").inner_text()
 
 
 def test_a_drawn_picture_keeps_its_shape_on_paper_of_another_width(open_page):
