@@ -27,6 +27,10 @@ def same(text: str) -> str:
         ("Loading:  10%\rLoading: 100%\r", "Loading: 100%"),
         ("\x1b[32mready\x1b[0m\x07", "ready"),
         ("Starting to load model /home/someone/models/tiny ...", "Starting to load model …/tiny ..."),
+        (
+            "rank=0 init_method=file:///tmp/dist_8d5e at http://host/v1/x",
+            "rank=0 init_method=…/dist_8d5e at http://host/v1/x",
+        ),
         ("listening on http://127.0.0.1:8000/health", "listening on http://127.0.0.1:8000/health"),
     ],
 )

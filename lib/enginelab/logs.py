@@ -18,7 +18,7 @@ PREFIX = re.compile(
     r"(?:\(\S+ pid=\d+\) )?(?:(?:DEBUG|INFO|ERROR):?\s+)?(?:\[?[\d/-]+[ T][\d:.,]+\]? )?(?:\[\S+:\d+\]\s*)?"
 )
 WARNING = re.compile(r"^(?:\(\S+ pid=\d+\) )?(?:W\d{4} |WARNING\b)|Warning: ")
-FOLDER = re.compile(r"(?<![\w:/.])(?:~|/[\w.+@-]+)(?:/[\w.+@-]+)*/(?=[\w.+@-])")
+FOLDER = re.compile(r"(?:file://|(?<![\w:/.]))(?:~|/[\w.+@-]+)(?:/[\w.+@-]+)*/(?=[\w.+@-])")
 ERROR = re.compile(r"\b[\w.]*(?:Error|Exception): \S")
 READ_BYTES, LINE_CHARACTERS, STAGE_CHARACTERS = 256 * 1024, 300, 100
 
