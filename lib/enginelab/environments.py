@@ -200,8 +200,8 @@ class _Build:
         self.log.write_bytes(b"")
         print(f"Making the environment for {self.lock.name}.", flush=True)
         self.need("make an environment", [sys.executable, "-m", "venv", str(self.folder)])
-        # An engine's first start is measured, so its modules are compiled now. Of the book's packages few modules are used:
-        # Python compiles those when it meets them.
+        # An engine's first start is measured, so its modules are compiled now. Of the book's packages few modules
+        # are used, and Python compiles those when it meets them.
         deps = ["--no-deps"] if no_deps else ["--no-compile"]
         if self.lock.stem.endswith("-cpu"):
             for line in _lines(self.lock):
